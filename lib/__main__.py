@@ -119,7 +119,7 @@ def run(chosen: argparse.Namespace) -> None:
     if experiment.on_device:
         experiment = replace(experiment, device=chosen.device)
     elif chosen.device != "cpu":
-        allowed = f"'cpu' for {name}, which is an experiment"
+        allowed = f"'cpu': {name} uses no other device"
         chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
     count = len(experiment.planned())
 
@@ -153,14 +153,14 @@ def status(_: argparse.Namespace) -> None:
 
 def unlisted(_: argparse.Namespace) -> None:
     kinds = {(c.name, type(what)) for c in EXPERIMENTS.values() for what in c.planned()}
-    print(*(codes.unlisted(kinds) or ["nothing is lacking"]), sep="\n")
+    print(*(codes.unlisted(kinds) or ["nothing is missing"]), sep="\n")
 
 
 def export(chosen: argparse.Namespace) -> None:
     curves = importlib.import_module("chapters.explore.explorer").exported()
     with whole(chosen.file) as stream:
         stream.write(curves.to_csv(index=False).encode())
-    print(f"{chosen.file}: {len(curves)} points; the page Explore says what the columns hold")
+    print(f"{chosen.file}: {len(curves)} points; the page Explore explains the columns")
 
 
 def verify(chosen: argparse.Namespace) -> None:
@@ -194,7 +194,7 @@ def _searched() -> str:
 COMMANDS = {  # not from docstrings, which `python -OO` removes
     "run": (
         run,
-        "run what a study or an experiment still lacks, and save the results under data/",
+        "run the missing part of a study or an experiment and save the results in data/",
     ),
     "list": (listed, "list all studies and experiments with a short description of each"),
     "status": (
@@ -207,7 +207,7 @@ COMMANDS = {  # not from docstrings, which `python -OO` removes
     ),
     "export": (
         export,
-        "write every curve that pages draw, with its fit, as a table for a plot",
+        "write all curves drawn on the pages, with their fits, to a CSV file",
     ),
     "codes": (unlisted, "show what data/codes.yaml lacks after a change of measuring code"),
     "verify": (
@@ -239,9 +239,9 @@ def parser() -> argparse.ArgumentParser:
     names = "a study or an experiment; 'list' shows their names"
     add("name", choices=choices, metavar="NAME", help=names)
     add("--device", type=usable, default="cpu", help='"cpu" (default), "cuda", "cuda:1", ...')
-    most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
+    most = "stop after this many minutes and keep unfinished work (default: run to the end)"
     add("--minutes", type=of_kind(fields.Number("(0, 10000]")), help=most)
-    adds["export"]("file", type=Path, help="the table's file, curves.csv for one")
+    adds["export"]("file", type=Path, help="file to write, such as curves.csv")
     add, names = adds["verify"], "a study; 'list' shows their names"
     add("study", choices=[*plans.STUDIES], metavar="STUDY", help=names)
     sample = "number of searches, drawn at random (default: 20)"

@@ -99,7 +99,7 @@ def fit(
     logs = np.atleast_2d(np.asarray(logs, float))
     enough, counts = len(sizes) >= 3, f"{len(sizes)} batch sizes"
     require(enough, "sizes", counts, "3 or more, for two constants")
-    require(np.isfinite(logs).all(), "logs", logs, "finite; leave out what is not known")
+    require(np.isfinite(logs).all(), "logs", logs, "finite; leave out missing values")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     places = np.log(sizes)
     bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)

@@ -127,10 +127,10 @@ def Own(*values: object, task: str = "classification", **fields: object) -> Trai
 # The line to write instead, by the field that a message begins with
 LINES = {
     "model": "model=lambda: MyNet()",
-    "train": "train=(x, y), with x.nan_to_num(), x.to_dense() or x.cpu() where it is needed",
-    "validation": "validation=(x, y), with x.nan_to_num() and the like where it is needed",
+    "train": "train=(x, y), with x.nan_to_num(), x.to_dense() or x.cpu() where needed",
+    "validation": "validation=(x, y), with x.nan_to_num() and the like where needed",
     "goals": "goals=(0.05, 0.1, 0.2)",
-    "inputs": "x.float() where these are whole numbers, and layers for so many inputs and outputs",
+    "inputs": "x.float() if x holds whole numbers, and layers that fit the inputs and outputs",
     "loss": 'loss="regression", or loss=lambda model, batch: f(model(batch[0]), batch[1]).mean()',
     "metric": 'metric="f1", or metric=Metric(f, "F1", highest=1.0)',
     "examples": "examples=len(dataset)",

@@ -310,7 +310,7 @@ def test_stopped_or_out_of_minutes_it_goes_on_to_the_same_answer(short, tmp_path
 def test_minutes_that_end_within_the_first_race_are_said(short):
     mode = {"algorithm": "momentum", "search": "adaptive", "budget": "full", "minutes": 1}
     chosen = SimpleNamespace(workload=short().work.name, **mode)
-    with pytest.raises(BookError, match="minutes: 1 were over before any trial met a goal; the same line"):
+    with pytest.raises(BookError, match="minutes: 1 ran out before any trial met a goal; run the same command"):
         answers.answered(chosen, [4, 256], 0.0, since=0.0)
 
 
@@ -339,7 +339,7 @@ def test_its_records_alone_give_steps_time_and_price(short, tmp_path):
 @pytest.mark.parametrize(("lowest", "name"), [(0.5, "w:0.6,0.7"), (0.85, "w:0.875"), (-0.2, "w:-0.16,-0.12,-0.04")])
 def test_goals_that_are_found_out_ask_for_something(lowest, name):
     """Of a share of 0.2 above the best, where an answer that asks for nothing has 0.9."""
-    work = SimpleNamespace(name="w", facts=SimpleNamespace(chance=0.9), asks=SimpleNamespace(given=float))
+    work = SimpleNamespace(name="w", facts=SimpleNamespace(chance=0.9), asks=SimpleNamespace(convert=float))
     plan = SimpleNamespace(work=work, within=own.Within(0.2, 50), trials=pd.DataFrame({"best_error": [lowest, 0.95]}))
     assert adaptive.Plan.explored(plan) == name
     for none in (0.92, np.nan):

@@ -153,7 +153,7 @@ def handed(x=x, y=y, model=mlp, **more):
 def task(): return handed(KIND)
 """
 TENSORS = " taken as Tensor float32 [80, 4], Tensor int64 [80]"
-LOADED = "train: a DataLoader taken as its data set, whose order is ours"
+LOADED = "train: a DataLoader replaced by its dataset, in our order"
 NAMED = "model=Named, train=({'features': a[:80]}, b[:80]), validation=({'features': x}, y)"
 DOUBLES = "Tensor float64 [32, 4], Tensor int32 [32]"
 SAMPLED = f"train: {DOUBLES} taken as Tensor float32 [32, 4], Tensor int64 [32]"
@@ -255,10 +255,10 @@ LOADER = """
     [
         ("batch_size", 80, False, ""),
         ("batch_size", 80, True, ""),
-        ("8", 80, False, "train: a batch of 8 examples is not allowed; it must be of the 64 asked"),
-        ("batch_size", 160, False, "train: a batch of 16 examples .* of 160 in all the last batch"),
+        ("8", 80, False, "train: a batch of 8 examples is not allowed; it must be of 64 examples"),
+        ("batch_size", 160, False, "train: a batch of 16 examples .* of all 160 may be smaller"),
         ("batch_size", 160, True, "examples: 160 is not .* a pass over train: write examples=64"),
-        ("batch_size", 30, False, "train: a batch of 20 examples .* of 30 in all"),
+        ("batch_size", 30, False, "train: a batch of 20 examples .* the last batch of all 30 "),
     ],
 )
 def test_every_batch_is_of_the_size_on_record(write, size, examples, dropped, message):
@@ -519,14 +519,14 @@ KEPT = {
     "what it made of the last batch": (OWN_TENSORS, "self.seen = {'last': x}", "0", ""),
 }
 LOST = {  # what a module remembers elsewhere, and what is said
-    "another when": (*COUNTED, ""),
-    "another when training goes on": (
+    "trains differently": (*COUNTED, ""),
+    "trains differently when resumed": (
         "self.mean = torch.zeros(4)",
         "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)",
         "self.mean.mean()",
         "",
     ),
-    "going on from a state it raised": (
+    "resuming its training raised": (
         *COUNTED,
         EXTRA.replace("VALUE", "(self.calls, F.relu)").replace("= calls", "= calls[0]"),
     ),
@@ -560,7 +560,7 @@ def test_a_state_that_cannot_be_taken_up_is_set_aside(write, tmp_path, monkeypat
     one_search.train_search(cell, unfinished=tmp_path / "state.part")
     monkeypatch.setattr(trainings.Trial, "take_up", lambda *_: 1 / 0)
     monkeypatch.setattr(trainings, "check_state", lambda *_: None)
-    with pytest.warns(RuntimeWarning, match="cannot be taken up .ZeroDivisionError"):
+    with pytest.warns(RuntimeWarning, match="cannot be resumed .ZeroDivisionError"):
         again = one_search.train_search(cell, unfinished=tmp_path / "state.part")
     assert one_search.table(cell, again).equals(undisturbed)
 
@@ -575,7 +575,7 @@ def test_what_is_tuned_is_tried_with_what_it_will_have():
     assert Optimiser("SGD", tuned, {"nesterov": True}).made([torch.zeros(2)], {"momentum": 0.5})
     with pytest.raises(ValueError, match="tuned or fixed: .*rho"):
         Optimiser("Adadelta", {"rho": Interval(0.5, 2.0)})
-    with pytest.raises(ValueError, match="schedule: .-1.0, .* must be factors from 0"):
+    with pytest.raises(ValueError, match="schedule: .-1.0, .* must be finite factors, not below 0"):
         Optimiser("SGD", schedule=lambda step, horizon: -1)
 
 
@@ -670,12 +670,12 @@ def test_what_is_removed_stays_removed(write, method):
     ("fields", "message"),
     [
         ({"sparsity": 0.5, "pruning": "grasp"}, "pruning: 'grasp' is not .* trained one"),
-        ({"race": 2.0}, "race: 2.0 is not allowed; it must be None where trials are trained one"),
-        ({"algorithm": "kfac"}, "algorithm: 'kfac' is not .* steps from plain gradients"),
+        ({"race": 2.0}, "race: 2.0 is not allowed; it must be None for .*, whose trials are"),
+        ({"algorithm": "kfac"}, "algorithm: 'kfac' is not .* uses plain gradients"),
         ({"algorithm": "torch.optim:Adamm"}, "kind: 'Adamm' is not .* torch.optim: .*AdamW"),
         ({"algorithm": "torch.optim:AdamW(lr=1..0.1)"}, "algorithm: .*high: 0.1 is not allowed"),
         ({"algorithm": "torch.optim:AdamW(eps=1e-8"}, "form: 'AdamW.eps=1e-8' is not allowed"),
-        ({"algorithm": "torch.optim:AdamW(lr=1,lr=2)"}, "argument: 'lr' is not .* there once"),
+        ({"algorithm": "torch.optim:AdamW(lr=1,lr=2)"}, "argument: 'lr' is not .* set once"),
         ({"algorithm": "torch.optim:LBFGS"}, "kind: 'LBFGS' is not allowed; it must be a class"),
     ],
 )

@@ -51,10 +51,10 @@ def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
     note = boxes.absent(results("a", CELL))
     assert "Not measured yet: 1 of 2 searches" in note
     assert "MLP on digits, SGD, dense: batch size 64<" in note
-    first = "the first of them MLP on digits, SGD, dense, batch size 64; .*-p budget full"
-    with pytest.raises(ValueError, match=f"no record is kept of any of these 1 searches, {first}"):
+    first = "the first: MLP on digits, SGD, dense, batch size 64.; .*-p budget full"
+    with pytest.raises(ValueError, match=f"none of these 1 searches is on record .{first}"):
         boxes.absent(results("", CELL))
-    with pytest.raises(ValueError, match="budget: no record is kept of such paths; .*-p budget"):
+    with pytest.raises(ValueError, match="budget: no such paths are on record; .*-p budget"):
         boxes.some(pd.DataFrame(), "paths")
 
 

@@ -101,7 +101,7 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
         (b"To be, or not to be", "length: 19 characters is not allowed; it must be 20,500"),
         (b"a" * 30_000, "symbols: 1 different characters is not allowed; it must be from 2 to"),
         (b"abc" * 10_000 + b"\xff", "'utf-8' codec can't decode byte 0xff in position 30000"),
-        (None, "mine.txt', of which there are 0, is not allowed; it must be that of one file"),
+        (None, "mine.txt', which names 0 files, is not allowed; it must be the name of one"),
     ],
 )
 def test_what_is_wrong_with_a_text_is_named_before_any_compute(tmp_path, raw, message):
@@ -147,7 +147,7 @@ def test_a_run_whose_minutes_are_over_shows_what_it_has(on_record, tmp_path, mon
     chosen = SimpleNamespace(workload=workload, budget="full", minutes=2, **parameters)
     if on_record:
         data = text_results.read(chosen)
-        assert data.stopped[0].startswith("Stopped by 2 minutes after ") and len(data.trials)
+        assert data.stopped[0].startswith("Stopped after 2 minutes and ") and len(data.trials)
     else:
-        with pytest.raises(BookError, match="stopped by 2 minutes after 0 of 2 searches"):
+        with pytest.raises(BookError, match="stopped after 2 minutes and 0 of 2 searches"):
             text_results.read(chosen)

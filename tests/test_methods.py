@@ -124,12 +124,12 @@ BEGUN, MOVED = '{"v": w.new_zeros(w.shape)}', 'buffers["v"].mul_'
     ("old", "new", "message"),
     [
         ("begin, step)", "begin, step).title", "returned value: str is .*methods.method.Method"),
-        ("def heavy", "def heavier", "function: 'heavy' is not allowed; .* of the file: .*heavier"),
+        ("def heavy", "def heavier", "function: 'heavy' is not allowed; .* one of: .*heavier"),
         ('"learning_rate": Interval', '"rate": Interval', "space: .* with a learning_rate"),
         (BEGUN, "w", "begin: a Tensor is not allowed; it must be a dictionary of tensors"),
-        (BEGUN, '{"v": w}', "begin: a dict is .* a copy if it is w"),
-        ("w.addcmul_(", "w.addcmul(", "step: weights as before, .* a change of w in place"),
-        (MOVED, f"w.sub_(w.mean(0))\n    {MOVED}", "step: another .* whatever others there are"),
+        (BEGUN, '{"v": w}', "begin: a dict is .* w itself only as a copy"),
+        ("w.addcmul_(", "w.addcmul(", "step: unchanged weights or .* a change of w in place"),
+        (MOVED, f"w.sub_(w.mean(0))\n    {MOVED}", "step: a result .* and buffers alone"),
         (MOVED, f"w.add_(1)\n    {MOVED}", "step: a removed weight that moves"),
     ],
 )

@@ -246,9 +246,9 @@ UNEQUAL = lambda x: x[0].sum(), [torch.ones(4, requires_grad=True), torch.ones(3
 REFUSED = [
     (lambda: passes(nn.Embedding(9, 4, sparse=True), torch.arange(3)), "gradient: 'a sparse tensor.*=False"),
     (lambda: passes(fused(), torch.ones(3, 4)), "gradients: None is not allowed; it must be in .grad"),
-    (lambda: passes(Quadratic(), *points(0, 32).split(16)), "backward passes: 2 .* it must be 1 a micro-batch"),
-    (lambda: NoiseMeter(Quadratic()).micro_batch(), "examples: None .* it must be a number from 1"),
-    (lambda: heard(NoiseMeter(Quadratic()), [0], (16,)), "micro-batches: 1 .* it must be at least 2 a step"),
+    (lambda: passes(Quadratic(), *points(0, 32).split(16)), "backward passes: 2 .* it must be 1 per micro-batch"),
+    (lambda: NoiseMeter(Quadratic()).micro_batch(), "examples: None .* it must be at least 1"),
+    (lambda: heard(NoiseMeter(Quadratic()), [0], (16,)), "micro-batches: 1 .* it must be at least 2 per step"),
     (lambda: NoiseMeter(Quadratic()).backward_in_parts(*UNEQUAL), r"batch: \{\(., ?\), \(.,\)\} is not"),
 ]
 
@@ -600,7 +600,7 @@ def test_a_planted_noise_scale_is_found_between_processes(two, case):
 def test_processes_whose_gradients_are_not_averaged_or_that_may_leave_early_are_refused(two):
     """Plain ones, those in join(), both kinds of FSDP."""
     for refusal in two["_meters"]["refused"]:
-        assert refusal.startswith("processes: 2 is not allowed; it must be 1, or the model a Dist")
+        assert refusal.startswith("processes: 2 is not allowed; it must be 1, unless the model")
     assert two["_meters"]["views"] == 3
 
 
@@ -627,7 +627,7 @@ def test_accumulated_gradients_are_those_of_all_their_examples(two):
     outcomes = two["_accumulated"]
     assert outcomes["of a pass"] == outcomes["counted"]
     assert outcomes["counted"]["trace"] == pytest.approx(PLANTED, rel=0.1) == outcomes["at once"]["trace"]
-    assert outcomes["of all"].startswith("examples: 32 is not allowed; it must be those of one of 4")
+    assert outcomes["of all"].startswith("examples: 32 is not allowed; it must be the number in each of 4")
 
 
 def test_the_hook_knows_the_scalers_scale_and_leaves_out_what_it_skips(two):

@@ -172,7 +172,7 @@ def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_p
     with pytest.raises(KeyboardInterrupt) as stop:
         sweeps.results(study, "full", folder=tmp_path / "data")
     (shown,) = stop.value._render_traceback_()
-    assert "0 of 1 that were missing (cells) are finished and kept; run the same call" in shown
+    assert "0 of 1 missing cells are finished and kept; run the same call" in shown
     assert len(list(tmp_path.rglob("*.part"))) == 1
 
 
@@ -312,10 +312,10 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     one_search.measure(study.searches[0], folder)
     before = bodies(folder)
     process("0.5")
-    with pytest.raises(own.OwnError, match="mine.py:task: data: tensors that differ"):
+    with pytest.raises(own.OwnError, match="mine.py:task: data: different tensors"):
         sweeps.run(study, folder)
     assert bodies(folder) == before, "measured all the same"
-    with pytest.raises(own.OwnError, match="tensors that differ .*here and now"):  # nor are they shown
+    with pytest.raises(own.OwnError, match="different tensors .*returns now"):  # nor are they shown
         sweeps.results(grid(name, [4], ["sgd"], [0.0], **TINY), folder=folder)
     process("0")
     sweeps.run(study, folder)
@@ -325,7 +325,7 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     head = json.loads(head.replace(digest, "000000000000")) | {"sha256": ""}
     head["sha256"] = store._sha(f"{json.dumps(head)}\n{body}")
     file.write_text(f"{json.dumps(head)}\n{body}", encoding="utf-8")
-    with pytest.raises(own.OwnError, match=f"data: tensors that differ .*000000 of .*{file.name}"):
+    with pytest.raises(own.OwnError, match=f"data: different tensors .*000000 of .*{file.name}"):
         sweeps.results(study, folder=folder)
 
 
@@ -386,7 +386,7 @@ def test_a_file_elsewhere_goes_by_its_whole_path(write, tmp_path, monkeypatch, f
 def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
     (tmp_path / "chapters/own").mkdir(parents=True)
     write(name="chapters/own/next_letter.py")
-    with pytest.raises(BookError, match="of which there are 2, is not allowed; .* of one file"):
+    with pytest.raises(BookError, match="names 2 files, is not allowed; .* one readable file"):
         Search(EXAMPLE, 4)
 
 

@@ -151,7 +151,7 @@ def test_the_order_of_units_chooses_no_mask():
 def test_scores_that_no_method_gives_are_refused(method, value):
     scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))
     scores[[7, 30]] = value
-    refused = f"pruning: '{method}' scores 2 of 50 parameters .* must be finite"
+    refused = f"pruning: '{method}' gives 2 of 50 parameters scores such as .*; scores must be"
     with pytest.raises(pruning.ScoresError, match=refused):
         pruning.chosen(method, scores, 0.5)
 

@@ -61,12 +61,12 @@ def test_a_table_of_other_archives_or_damaged_is_named_and_made_anew(data, recwa
     frame = pd.read_csv(io.BytesIO(lzma.decompress(body)))
     for spoiled in (body[:-9], b"", lzma.compress(frame[5:].to_csv(index=False).encode())):
         file.write_bytes(spoiled)
-        with pytest.warns(UserWarning, match="searches.csv.xz: .*made anew"):
+        with pytest.warns(UserWarning, match="searches.csv.xz: .*rebuilding it"):
             assert len(searches.table(data=data)) == len(right)
     (packed,) = data.rglob(archive.PACKED)
     lines = lzma.decompress(packed.read_bytes()).splitlines(keepends=True)
     packed.write_bytes(lzma.compress(b"".join(lines[:-1])))  # an archive that lost a record
-    with pytest.warns(UserWarning, match="does not belong to the archives"):
+    with pytest.warns(UserWarning, match="does not match the archives"):
         assert searches.table(data=data).record.nunique() == right.record.nunique() - 1
 
 

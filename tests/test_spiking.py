@@ -114,7 +114,7 @@ def test_all_trials_at_once_are_the_trials_one_by_one(time, model):
 @pytest.mark.parametrize("time", [0, 4])
 def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
     digits = datasets.load("digits", 1)
-    search = rerun.Asked(
+    search = rerun.MomentumSearch(
         network=lambda: neurons.network(time), training=digits.train, validation=digits.validation, goals=(0.3, 0.5),
         search=experiments.Search(time, 64, trials=6, max_steps=200), drop_dead=not time,
     )  # fmt: skip

@@ -144,8 +144,8 @@ def signed(body: bytes, file) -> bytes:
 BAD_STATES = {  # the content, the code that reads it, the split of the search, and what is said
     "altered": (lambda c, _: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], CODE, 0, "damaged"),
     "a pickle": (lambda c, f: signed(c.partition(b"\n")[2], f), CODE, 0, "cannot be read"),
-    "another search": (lambda c, _: c, CODE, 1, "of another cell, or of other code"),
-    "other code": (lambda c, _: c, "other", 0, "of another cell, or of other code"),
+    "another search": (lambda c, _: c, CODE, 1, "from another search or other code"),
+    "other code": (lambda c, _: c, "other", 0, "from another search or other code"),
 }
 
 

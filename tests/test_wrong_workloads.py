@@ -57,7 +57,7 @@ FAULTS = [  # what is given otherwise, and the message
     ("model=lambda: None", "model: NoneType is not allowed"),
     ("model=lambda: NET", "model: parameters that share .*earlier .* it must be built anew"),
     ("model=lambda: nn.Linear(3, 2).to('meta')", "model: "),
-    ("model=noisy", "model: .* another initialisation from the same seed"),
+    ("model=noisy", "model: .* different initialisations from the same seed"),
     ("train=3", "train: 3 is not allowed; it must be "),
     ("train=([1, 'two'], y)", "train: .* dense tensors .N, .... of finite numbers"),
     ("train=(np.array(['a', 'b']), y[:2])", "train: values: can.t .* numbers: write pd.get_dum"),
@@ -82,8 +82,8 @@ FAULTS = [  # what is given otherwise, and the message
     ("goals=(0.2, 0.1)", "goals: .0.2, 0.1. is not allowed; .* the hardest .lowest. first"),
     ("goals=(0.1, 0.10000001)", "goals: .* differ in their first six digits"),
     ("goals=(-0.1,)", r"goals: .*in \[0, 1\)"),
-    ("goals=(0.1, 0.95)", r"goals: 0.95 is not allowed; it must be below 0.\d+, which asks for "
-     "nothing: an answer that is always the same has it.*for an accuracy"),
+    ("goals=(0.1, 0.95)", r"goals: 0.95 is not allowed; it must be below 0.\d+, which a "
+     "constant answer already reaches.*for an accuracy"),
     (r"title='a\nb'", "title: .* text of printable characters"),
     ("max_steps=0", "max_steps: 0 is not allowed; it must be greater than or equal to 1"),
     ("precision='x'", "precision: 'x' is not allowed; it must be 'float32' or 'bfloat16'"),
@@ -92,9 +92,9 @@ FAULTS = [  # what is given otherwise, and the message
     ("loss=nn.functional.mse_loss", "metric: None is not allowed; it must be one of .*Metric"),
     ("loss=lambda m, b: m(b[0]), metric='tokens'", "loss: .*RuntimeError: grad can be .* scalar"),
     ("loss='regression', goals=(0.1,)", "inputs: .*shape .* write .* outputs"),
-    ("loss=lambda m, b: m(b[0]).sum() * 0, metric='tokens'", "loss of .* without a gradient"),
+    ("loss=lambda m, b: m(b[0]).sum() * 0, metric='tokens'", "loss of .* has no gradient"),
     ("loss=lambda m, b: m(b[0]).sum() / 0, metric='tokens'", "loss of an untrained .* finite"),
-    ("loss=lambda m, b: m(b[0]).sum() * NEVER_TWICE.random(), metric='tokens'", "loss .* another"),
+    ("loss=lambda m, b: m(b[0]).sum() * NEVER_TWICE.random(), metric='tokens'", "loss .* varies with the same"),
     ("metric='F1'", "metric: 'F1' is not allowed; it must be one of .*tokens, or a lib.own.Metric"),
     ("metric=Metric(3, 'F1')", "measure: 3 is not allowed; it must be callable"),
     ("metric=Metric(min, 'F1', highest='x')", "highest: 'x' is not allowed; .* valid number"),
@@ -106,9 +106,9 @@ FAULTS = [  # what is given otherwise, and the message
     ("train=(x + 1j, y)", "RuntimeError"),
     ("train=(x + 1j * float('inf'), y)", "train: .* finite"),
     ("model=lambda: Odd(lambda m, h: h + 1j)", "outputs: torch.complex64 is not allowed"),
-    ("train=lambda b, s: []", "examples: None is not allowed; it must be how many train has"),
+    ("train=lambda b, s: []", "examples: None is not allowed; it must be the number of examples"),
     ("train=lambda b, s: [], examples=40", "ValueError: no batch of 8 examples in a pass"),
-    ("train=lambda b, s: [(x, y)], examples=40", "train: a batch of 60 .* of the 8 asked for"),
+    ("train=lambda b, s: [(x, y)], examples=40", "train: a batch of 60 .* of 8 examples"),
     ("train=DataLoader(ChainDataset([]))", "train: sampler: _Infinite.* write lambda"),
     ("train=lambda b, s: [(drawn(s), y[:3])], examples=3", "train: one that differs from call"),
     ("train=ChainDataset([])", "train lengths: .0. is not allowed"),
@@ -137,7 +137,7 @@ BODIES = [  # what the function does first
 FILES = {
     "def task(:\n": "cannot be imported; it raised SyntaxError",
     "import unheard_of\n": "ModuleNotFoundError",
-    "def other(): pass\n": "function: 'task' is not allowed; it must be of the file: other",
+    "def other(): pass\n": "function: 'task' is not allowed; it must be one of: other",
     "def task(n): pass\n": "TypeError",
 }
 CASES = [("Own", *FAULTS[0]), ("Own", *OWN), *(("Training", *fault) for fault in FAULTS)]
@@ -164,7 +164,7 @@ def test_without_a_fault_it_is_accepted(write, kind):
 def test_trials_that_cannot_share_a_network_are_trained_one_after_the_other(write, model):
     work = catalogue.workload(write(text("Training", f"model={model}, goals=(0.0,)")))
     assert work.alone and work.task == "training"
-    with pytest.raises(BookError, match="workload: one whose trials are trained one after the other"):
+    with pytest.raises(BookError, match="workload: one whose trials are trained one by one"):
         work.data()
 
 

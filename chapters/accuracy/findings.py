@@ -17,13 +17,13 @@ SMOOTHED = "digits-smoothing"
 
 
 def findings(
-    trials: pd.DataFrame,
+    ladders: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
     judged: Mapping[str, Claim],
 ) -> dict:
     """All values in the page's sentences.
 
     Args:
-        trials: of the network that the page shows.
+        ladders: of `fixed_budgets.ladders`, by workload.
         judged: all claims.
     """
     settled_on = [catalogue.workload(name) for name in settled().workload.unique()]
@@ -35,13 +35,12 @@ def findings(
     later = fixed_budgets.risen(ends[ends.batch_size > ends.batch_size.min()]).values()
     return estimates.plain(
         {
-            "trials": boxes.trials(trials),
+            "trials": boxes.trials(pd.concat(steps for steps, _ in ladders.values())),
             "settled_on": [work.title for work in settled_on],
             "largest": max(work.train_size for work in settled_on),
             "best": fixed_budgets.BEST,
             "few_steps": [min(steps), max(steps)],
             "few_epochs": [min(epochs), max(epochs)],
-            "favours": min(steps + epochs) > 0,
             "least": min(group.low for group in slopes),
             "most": max(group.high for group in slopes),
             "smallest": int(ends.batch_size.min()),

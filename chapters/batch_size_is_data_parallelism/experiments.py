@@ -15,10 +15,10 @@ from lib.workloads.catalogue import WorkloadName, workload
 
 @spec
 class FrameworkTimes:
-    """Times of a workload's steps by every system of `frameworks`, of a batch over both processes.
+    """Times of a workload's steps with every system in `frameworks`, a batch on both processes.
 
-    density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are
-    timed in turn. replicate: distinguishes runs that are the same otherwise.
+    density: of sparse messages.  micro_batches: of stages.  repeats: rounds in which all systems
+    are timed in turn.  replicate: distinguishes runs that are otherwise the same.
     """
 
     workload: WorkloadName

@@ -12,7 +12,7 @@ from lib import claims
 from lib.analysis.scaling import LEVEL
 from lib.claims import front
 
-TODAY = "2026-11-29"  # when the power of the rules was first computed
+TODAY = "2026-11-29"  # when the rules' power was added
 WORDS = {"no": "fail", "mixed": "are mixed", "unclear": "are unclear", "untested": "are not tested"}
 
 
@@ -35,7 +35,7 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
         "able": len(able),
         "decided": len(decided),
         "on_digits": sum("digits" in group.name for group in decided),
-        "wrong": round((1 - LEVEL) / 2 * len(able)),  # expected, each test erring on one side
+        "wrong": round((1 - LEVEL) / 2 * len(able)),  # expected by chance, on one side of each test
         "kept": _discoveries(measured),
         "fixed": sum(claim.fixed for claim in judged.values()),
         "changed": sum(TODAY in {c.when for c in claim.history} for claim in judged.values()),

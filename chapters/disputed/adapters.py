@@ -19,12 +19,12 @@ ALPHA = 32.0
 
 
 def matrices(module: nn.Module) -> list[Layer]:
-    """The matrices of attention and feed-forward layers: all but the last layer's."""
+    """The matrices of the attention and feed-forward layers: all except the last layer's."""
     return [layer for layer in layers(module) if layer.kind == "linear"]
 
 
 def trained(module: nn.Module) -> Tensor:
-    """One for each weight [P] of `matrices`, else zero."""
+    """A mask [P]: one for each weight in `matrices`, else zero."""
     mask = torch.zeros(layers(module)[-1].where.stop)
     for matrix in matrices(module):
         mask[matrix.where] = 1
@@ -32,10 +32,10 @@ def trained(module: nn.Module) -> Tensor:
 
 
 class Adapted(BatchedExecutor):
-    """Many trials of one network with adapters; to all of `BatchedExecutor`, weights are factors
-    [T, Q]: of each matrix B, and A right after it.
+    """Many trials of one network with adapters.  The methods of `BatchedExecutor` take the factors
+    [T, Q] as weights: B of each matrix, directly followed by A.
 
-    base: weights of the network [P], which stay.  scale: of the product of two factors.
+    base: frozen weights of the network [P].  scale: factor on each product B A.
     """
 
     def __init__(self, module: nn.Module, base: Tensor, rank: int, **named):
@@ -51,7 +51,7 @@ class Adapted(BatchedExecutor):
             yield matrix, b.unflatten(1, (-1, self.rank)), a.unflatten(1, (self.rank, -1))
 
     def start(self, seeds: list[int]) -> Tensor:
-        """First factors [T, Q], a row per seed: B is zero, A uniform within ± 1/√inputs."""
+        """Initial factors [T, Q], a row per seed: B is zero, A uniform within ± 1/√inputs."""
         w = torch.zeros(len(seeds), sum(self.sizes))
         for row, seed in zip(w.split(1), seeds):
             random = torch.Generator().manual_seed(seed)
@@ -61,7 +61,7 @@ class Adapted(BatchedExecutor):
         return w
 
     def whole(self, w: Tensor) -> Tensor:
-        """Weights [T, P] of the network with factors w [T, Q]."""
+        """Weights [T, P] of the full network for factors w [T, Q]."""
         weights = self.base.repeat(len(w), 1)
         for matrix, b, a in self.pairs(w):
             weights[:, matrix.where] += self.scale * (b @ a).flatten(1)

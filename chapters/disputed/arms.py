@@ -1,4 +1,4 @@
-"""Arms of an experiment beside each other: their searches, their curves, and ratios of these."""
+"""Arms of an experiment compared: their searches, their curves, and ratios between curves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def searches(rows: pd.DataFrame, **arm: object) -> pd.DataFrame:
 
 
 def curves(rows: pd.DataFrame, arm: str, goal: float) -> dict[object, Curve]:
-    """K* against batch size, by the column `arm`; rows: as of `scaling.curve_of`, with goal and
+    """K* against batch size, by the column `arm`; rows: as for `scaling.curve_of`, with goal and
     replicate.
     """
     if not len(rows):
@@ -28,5 +28,5 @@ def curves(rows: pd.DataFrame, arm: str, goal: float) -> dict[object, Curve]:
 def ratio(
     curves: dict[object, Curve], estimate: Callable, above: object, below: object
 ) -> object | None:
-    """An estimate from the curves of two arms; None where one is not measured."""
+    """An estimate from the curves of two arms; None unless both are measured."""
     return estimate(curves[above], curves[below]) if {above, below} <= curves.keys() else None

@@ -1,7 +1,7 @@
-"""What the papers of the disputed questions say, and what is measured of it.
+"""What the papers on the disputed questions say, and what this book measured.
 
-Of Charles et al. (2025) the text was at hand, of nanochat the code, of Schulman et al. (2025)
-summaries, of the others abstracts.
+We read the text of Charles et al. (2025), the code of nanochat, summaries of Schulman et al.
+(2025), and only the abstracts of the others.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Three experiments whose code has left the book: what their records say, without verdicts.
+"""What the records of three experiments say, without verdicts; their code has left the book.
 
 `lib.records.store.CLOSED` names the commit that has the code.
 """
@@ -15,18 +15,18 @@ from lib.page import estimates
 from lib.studies import plans
 from lib.wording import named, percent
 
-STARTS = {"a quarter of the critical batch size": "a quarter of C"}  # where a ramp begins
+STARTS = {"a quarter of the critical batch size": "a quarter of C"}  # of a ramp
 GOALS = {"mnist-fc-128x3-easier": 0.04, "digits-mlp": 0.04, "shakespeare": 2.2}  # of ramps
-NORMS = {  # in which a method takes the steepest step: noise, gradient, power of their ratio
+NORMS = {  # norm: (column of the noise, column of the gradient, power of their ratio)
     "Euclidean": ("trace", "square", 1),
     "ℓ₁": ("sigmas", "slopes", 2),
     "nuclear": ("roots", "nuclear", 2),
 }
-OWN = {"adam": "ℓ₁", "adam-fixed": "ℓ₁", "muon": "nuclear"}  # of other methods: Euclidean
+OWN = {"adam": "ℓ₁", "adam-fixed": "ℓ₁", "muon": "nuclear"}  # a method's norm; else Euclidean
 
 
 def ramps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Costs of Seesaw over those of halving the rate, a row per network and first batch size."""
+    """Costs of Seesaw over those of halving the rate, a row per network and initial batch size."""
     rows = []
     for (work, start), searches in trials.groupby(["workload", "start"]):
         costs = [f"{cost}@{GOALS[work]:g}" for cost in ("steps", "examples")]
@@ -48,7 +48,7 @@ def ramps(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def norms(points: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes over noise scales, a row per method and norm, a column per network."""
+    """Critical batch size over noise scale, a row per method and norm, a column per network."""
     searches = method_results.compared(plans.study("digits-soap"))
     curves = scaling.curves(searches[searches.sparsity == 0])
     critical = {key[:2]: scaling.critical(curve) for key, curve in curves.items()}
@@ -66,7 +66,7 @@ def norms(points: pd.DataFrame) -> pd.DataFrame:
 
 def masks(searches: pd.DataFrame) -> pd.DataFrame:
     """Steps with a mask that moves over those with one that stays, a column per goal."""
-    interval = (512 // searches.batch_size).clip(lower=1)  # in steps, of as many examples
+    interval = (512 // searches.batch_size).clip(lower=1)  # steps that take 512 examples
     rewired = searches["mask"] == "rewired"
     moving = {
         "rewired every 8 steps": rewired & (searches.every == 8),
@@ -84,13 +84,13 @@ def masks(searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def _steps(searches: pd.DataFrame) -> pd.Series:
-    """The mean logarithm of steps over batch sizes, by replicate."""
+    """The mean over batch sizes of ln steps, by replicate."""
     sizes = sorted(searches.batch_size.unique())
     return replicates.means(searches, "steps", sizes, log=True)
 
 
 def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dict[str, list]:
-    """The ratios of each table that the sentence above it sums up."""
+    """The ratios that the sentence above each table sums up."""
     last = norms.drop_duplicates("method", keep="last")
     effects = {
         "ramp_steps": ramps.steps,
@@ -104,12 +104,12 @@ def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dic
 
 
 def _ratios(effects: pd.Series) -> list[float]:
-    """Those of several searches."""
+    """The ratios that rest on several searches."""
     several = {i: effect for i, effect in enumerate(effects.dropna()) if effect.n > 1}
     return [*estimates.ratios(several).values()]
 
 
 def written(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of these with its ratios and their intervals in words; a dash where there is none."""
+    """One of these tables with ratios and intervals in words, and a dash where there is none."""
     write = lambda cell: estimates.times(cell) if isinstance(cell, Effect | None) else cell  # noqa: E731
     return table.map(write)

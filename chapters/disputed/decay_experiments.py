@@ -1,5 +1,5 @@
-"""Learning rate and weight decay tuned together, for so many passes over the data, at several batch
-sizes.  The page tells what was predicted before the records.
+"""Learning rate and weight decay tuned together, for a fixed number of epochs, at several batch
+sizes.  The page states what was predicted before measuring.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from lib.studies.search import Search as Spec
 from lib.workloads.catalogue import WorkloadName
 
 DECAYS = (0.01, 10)
-SPACES = {  # all but rate and decay is held
+SPACES = {  # all but rate and decay are fixed
     "adam": "learning_rate=1e-4..0.1,beta1=0.9,beta2=0.99",
     "muon": "learning_rate=1e-3..1,momentum=0.95,aux_ratio=0.1",
 }
 BATCH_SIZES = (16, 64, 256)
-# Three searches were planned; the others were added when these had been looked at, since they did
-# not tell a timescale to within a factor of two
+# Three searches were planned; the others were added after looking at these, which did not determine
+# a timescale to within a factor of two
 REPLICATES = {"adam": 10, "muon": 5}
 
 
 @spec
 class Search:
-    """Trials that differ in rate, decay and initialisation, all trained for so many epochs; every
-    other one has no decay.
+    """Trials that differ in rate, decay and initialisation, all trained for `epochs`; every other
+    trial has no decay.
 
-    replicate: of the draws, the seeds, the order and the split of the examples.
+    replicate: sets the draws, the seeds, and the order and split of the examples.
     """
 
     workload: WorkloadName
@@ -53,7 +53,7 @@ class Search:
 
     def measure(self) -> pd.DataFrame:
         """A row per trial after the last step: learning_rate, weight_decay, loss (mean validation
-        cross-entropy) and error; no number where it diverged.
+        cross-entropy) and error; NaN loss if it diverged.
         """
         from lib.measuring.rerun import Rerun  # imports PyTorch, which is slow
         from lib.workloads.tasks import TASKS
@@ -71,7 +71,7 @@ class Search:
 
 
 def planned() -> list[Search]:
-    """Every method and batch size, search by search, the small batches last."""
+    """Every method and batch size, one replicate after another, small batches last in each."""
     points = sorted((n, name) for name, most in REPLICATES.items() for n in range(1, most + 1))
     sizes = BATCH_SIZES[::-1]
     return [Search("digits-mlp-nats", name, size, n) for n, name in points for size in sizes]

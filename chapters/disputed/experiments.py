@@ -1,4 +1,4 @@
-"""The experiments of three questions; those of the others have left the book (`closed`)."""
+"""The experiments on three questions; those on the others have left the book (`closed`)."""
 
 from chapters.disputed import decay_experiments, local_steps_experiments, lora_experiments
 

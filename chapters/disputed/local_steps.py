@@ -1,4 +1,4 @@
-"""What local steps with an outer step save and cost."""
+"""What local steps followed by an outer step save and cost."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ ALONE = [
     for steps in (OFTEN, SELDOM)
     for size in measured.SIZES
 ]
-PREDICTED = {  # steps of the first arm over the second, before the records
+PREDICTED = {  # steps of the first arm over the second, predicted before measuring
     ALONE[1]: (0.6, 1.2),
     ALONE[4]: (1.0, 2.5),
     ((*PART, 0.01), WHOLE): (1.25, 3.0),
     ((*PART, 0.03), WHOLE): (0.9, 1.6),
 }
-ROWS = {  # which no box has; None: nothing was predicted
+ROWS = {  # ratios that no box shows, and the predicted range; None: nothing was predicted
     "8 × 5 steps at batch size 64, over 1 × 5": (
         (DILOCO, 8, 5, 64, 1.0),
         ALONE[1][0],
@@ -59,8 +59,8 @@ ROWS = {  # which no box has; None: nothing was predicted
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search: ARM, replicate, steps and rounds to the goal, sent (bytes of a replica by
-    then) and met.  A search that misses the goal counts as its last step.  trials: of LOCAL.
+    """A row per search: ARM, replicate, steps and rounds to the goal, sent (bytes per replica up to
+    the goal) and met.  A search that misses the goal counts as its last step.  trials: from LOCAL.
     """
     trials = trials.rename(columns={f"rounds@{GOAL:g}": "rounds"})
     rows = trials.groupby([*ARM, "replicate"], as_index=False)[["rounds", "bytes"]].min()
@@ -70,8 +70,8 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratio(rows: pd.DataFrame, above: tuple, below: tuple, cost: str = "steps") -> Effect | None:
-    """ln of what an arm costs over another, open on the side that searches which miss the goal
-    leave unknown; rows: from `searched`.
+    """ln of one arm's cost over another's; a bound if searches of either miss the goal; rows: from
+    `searched`.
     """
     pair = [arms.searches(rows, **dict(zip(ARM, arm))) for arm in (above, below)]
     effect, missed = replicates.over(*pair, cost), [not arm.met.all() for arm in pair]
@@ -79,7 +79,7 @@ def ratio(rows: pd.DataFrame, above: tuple, below: tuple, cost: str = "steps") -
 
 
 def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
-    """Of each pair of arms, steps of the first over the second; [] without records."""
+    """Steps of the first arm over the second, a group per pair; [] without records."""
     trials, judged = measured.LOCAL.results(), []
     rows = searched(trials) if len(trials) else trials
     for pair in pairs if len(trials) else ():
@@ -107,7 +107,7 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Ratios that no box has beside what was predicted of them; rows: from `searched`."""
+    """Ratios that no box shows, beside their predicted ranges; rows: from `searched`."""
     cells = [
         (what, exactly(ends) if ends else "—", ratio(rows, *pair))
         for what, (*pair, ends) in ROWS.items()
@@ -122,7 +122,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, a line for Adam alone and one for each number of replicas; a menu
+    """Steps against batch size, one line for Adam alone and one per number of replicas; a menu
     chooses the length of rounds.
     """
     names = {(INNER, 1): "Adam alone"}

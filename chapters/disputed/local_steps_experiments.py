@@ -1,4 +1,4 @@
-"""Local steps with an outer step by Nesterov (DiLoCo), and its sparse form, on digits."""
+"""Local steps with an outer Nesterov step (DiLoCo), and its sparse form, on digits."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ INNER, DILOCO, SPARSE = WAYS = ("inner method", "DiLoCo", "sparse form")
 RATES = {"learning_rate": Interval(1e-4, 0.1), "outer_rate": Interval(0.2, 1.0)}
 ADAM = "learning_rate=1e-4..0.1,beta1=0.9,beta2=0.999"
 REPLICAS, SIZES = (1, 2, 4, 8), (16, 64, 256)
-OFTEN, SELDOM, RARELY = STEPS = (5, 30, 100)  # local ones of a round, the last at batch size 64
-MIDDLE, LARGEST = 64, 1024  # the latter of one replica alone, for critical batch sizes
+OFTEN, SELDOM, RARELY = STEPS = (5, 30, 100)  # local steps per round; RARELY only at batch size 64
+MIDDLE, LARGEST = 64, 1024  # LARGEST for a single replica only, for critical batch sizes
 DENSITIES = (0.01, 0.03, 0.1, 1.0)
 REPLICATES = range(1, 5)
-MOST_STEPS = {16: 900, 64: 600, 256: 300, 1024: 200}  # local ones of a replica
+MOST_STEPS = {16: 900, 64: 600, 256: 300, 1024: 200}  # local steps per replica, by batch size
 
 
 @spec
 class Search:
     """Trials that differ in inner and outer rate and initialisation.
 
-    replicas, local_steps: of a round.  batch_size: examples of a step of all replicas together.
-    density: share of the entries that a replica sends, in the sparse form.  replicate: its draws,
+    local_steps: per round.  batch_size: examples per step, of all replicas together.  density:
+    share of the entries that a replica sends, in the sparse form.  replicate: sets the draws,
     seeds, shards and split.
     """
 
@@ -56,7 +56,7 @@ class Search:
         return {**self.cell.definition(), "space": ADAM, "max_steps": limit}
 
     def drawn(self) -> dict:
-        """The rates of all trials, by name, [trials]; an outer rate of 1 for the inner method."""
+        """The rates [trials] by name; the outer rate is 1 for the inner method alone."""
         from scipy.stats import qmc  # slow to import; most chapters only read records
 
         sequence = qmc.Sobol(len(RATES), scramble=True, seed=self.replicate)
@@ -89,7 +89,7 @@ class Search:
 
     def measure(self) -> pd.DataFrame:
         """A row per trial: learning_rate, outer_rate, rounds@GOAL (the first that meets it), and
-        bytes, which a replica sends in a round.
+        bytes that a replica sends per round.
         """
         import torch
 
@@ -114,7 +114,7 @@ class Search:
 
 
 def arms() -> list[tuple]:
-    """Ways, replicas, local steps, batch sizes and densities of a point each."""
+    """Way, replicas, local steps, batch size and density of every arm."""
     rounds = [*itertools.product(STEPS[:2], SIZES), (RARELY, MIDDLE)]
     alone = [*rounds, (OFTEN, LARGEST)]
     return [
@@ -125,7 +125,7 @@ def arms() -> list[tuple]:
 
 
 def planned() -> list[Search]:
-    """Every point, its further searches last."""
+    """Every arm, one replicate after another."""
     return [Search(*arm, replicate=n) for n in REPLICATES for arm in arms()]
 
 

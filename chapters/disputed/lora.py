@@ -1,4 +1,4 @@
-"""Steps and critical batch sizes with adapters, beside training in full."""
+"""Steps and critical batch sizes with adapters, compared with full training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lib.wording import exactly
 
 NAMES = {FULL: "in full"} | {rank: f"rank {rank}" for rank in RANKS}
 SHADES = (charts.GUIDE, charts.BLUE, charts.TEAL, charts.ORANGE, charts.RED)
-PREDICTED = {  # of critical batch sizes at two ranks
+PREDICTED = {  # range of the ratio of critical batch sizes at two ranks
     (1, FULL): (1.5, 4.0),
     (4, FULL): (0.8, 2.0),
     (16, FULL): (0.5, 1.25),
@@ -25,7 +25,7 @@ PREDICTED = {  # of critical batch sizes at two ranks
 
 
 def measured(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal, as of `arms.curves`; rows: from `CONTINUED`."""
+    """A row per search and goal, as `arms.curves` takes them; rows: from `CONTINUED`."""
     if not len(rows):
         return rows
     return rows.assign(workload="shakespeare", last_step=rows.batch_size.map(MOST_STEPS))
@@ -37,7 +37,7 @@ def curves(rows: pd.DataFrame, goal: float = GOALS[0]) -> dict[int, Curve]:
 
 
 def rates(rows: pd.DataFrame, rank: int) -> Effect | None:
-    """ln of the best rate at a rank over that in full, the mean over batch sizes."""
+    """ln of the best rate at a rank over that of full training, the mean over batch sizes."""
     searches = (arms.searches(rows, goal=GOALS[0], rank=number) for number in (rank, FULL))
     sizes = sorted(MOST_STEPS)
     logs = (replicates.means(search, "learning_rate", sizes, log=True) for search in searches)
@@ -45,7 +45,7 @@ def rates(rows: pd.DataFrame, rank: int) -> Effect | None:
 
 
 def groups(*pairs: tuple[int, int]) -> list[Group]:
-    """Critical batch sizes of each rank over those of another; [] without records."""
+    """Ratios of critical batch sizes, a group per pair of ranks; [] without records."""
     by_rank, judged = curves(measured(CONTINUED.results())), []
     for pair in pairs if by_rank else ():
         effect = arms.ratio(by_rank, critical_ratio, *pair)
@@ -68,7 +68,7 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, a line for each rank and one for training in full."""
+    """Steps against batch size, one line per rank and one for full training."""
     by_rank = curves(rows).items()
     parts = [curve.points().assign(trained=NAMES[rank]) for rank, curve in by_rank]
     points = pd.concat(parts)

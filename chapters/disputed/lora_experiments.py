@@ -1,4 +1,4 @@
-"""Searches that continue a small language model on other text, by adapters or in full."""
+"""Searches that train a small language model further on other text, by adapters or in full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods import spaces
 
-FULL = 0  # for a rank: the matrices themselves are trained
+FULL = 0  # in place of a rank: the matrices themselves are trained
 RANKS = (1, 4, 16, 64)
 GOALS = (2.5, 2.6, 2.8)  # nats, the hardest first
 SPACE = "learning_rate=5e-4..5e-2,beta1=0.9,beta2=0.999"
@@ -23,10 +23,10 @@ REPLICATES = (1, 2, 3)
 
 @spec
 class Search:
-    """Trials of Adam, which differ in rate and, of adapters, in initialisation.
+    """Trials of Adam that differ in learning rate and, with adapters, in initialisation.
 
-    rank: of the adapters; FULL trains the matrices that have them.  replicate: its draws, seeds,
-    order and split.
+    rank: of the adapters; FULL trains the adapted matrices themselves.  replicate: sets the draws,
+    seeds, order and split.
     """
 
     rank: Literal[FULL, *RANKS]
@@ -66,8 +66,8 @@ class Search:
         return executor, Trials(executor.start(seeds), None, columns)
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal: goal, and of the trial that met it first its steps (NaN where none did)
-        and learning_rate.
+        """A row per goal: goal, and the steps and learning_rate of the first trial to meet it (NaN
+        if none did).
         """
         from chapters.disputed import texts
         from lib.engine import lockstep
@@ -94,7 +94,7 @@ class Search:
 
 
 def planned() -> list[Search]:
-    """One of each before the next; the largest batches, which take longest, last."""
+    """One replicate after another; the largest batches, which take longest, come last."""
     *sizes, largest = MOST_STEPS
     points = itertools.chain(
         itertools.product(REPLICATES, sizes), itertools.product(REPLICATES, [largest])

@@ -1,4 +1,4 @@
-"""Which learning rates and weight decays win, and how they and the timescale follow the batch."""
+"""Which learning rates and weight decays win, and how these and the timescale vary with batch."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from lib.page import charts, estimates, tips
 from lib.wording import exactly, named, ranged
 from lib.workloads.catalogue import workload
 
-BEST = 4  # trials of a search that count as good, of those with decay
+BEST = 4  # trials of a search that count as good, among those with decay
 VALUES = ["timescale", "weight_decay", "learning_rate"]
 KEYS = ["workload", "algorithm", "batch_size", "replicate"]
 SMALL, *_, LARGE = BATCH_SIZES
-RANGES = {  # of `effects`, as predicted of either method; None: no prediction
+RANGES = {  # of `effects`, as predicted for both methods; None: no prediction
     "decay": ("best decay as a power of the batch", (0.3, 0.9)),
     "rate": ("best rate as a power of the batch", None),
     "gain": ("lowest loss without decay, over that with it", (1.05, 1.5)),
 }
-MOVES = (0.5, 2)  # predicted of the timescale at the largest batches, over that at the smallest
+MOVES = (0.5, 2)  # predicted range: timescale at the largest batches over that at the smallest
 
 
 def good(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search: KEYS, the geometric means of VALUES over its BEST trials with decay; loss,
-    plain: the least validation loss with decay and without.
+    """A row per search: KEYS, the geometric means of VALUES over its BEST trials with decay, and
+    loss and plain: the least validation loss with decay and without.
 
     trials: from `decay_experiments.DECAYED`.
     """
@@ -47,10 +47,10 @@ def good(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def effects(searches: pd.DataFrame) -> dict[str, Effect | None]:
-    """What one method's rows of `good` say, by name; None of what they do not tell.
+    """Effects from one method's rows of `good`, by name; None where these do not determine one.
     moves: ln of the timescale at the largest batch over that at the smallest.
     gain: ln of the least loss without decay over that with it.
-    decay, rate: as which power of the batch these grow.
+    decay, rate: the power of the batch size with which the best ones grow.
     """
     largest, smallest = (searches[searches.batch_size == size] for size in (LARGE, SMALL))
     gains = np.log(searches.plain / searches.loss)
@@ -63,7 +63,7 @@ def effects(searches: pd.DataFrame) -> dict[str, Effect | None]:
 
 
 def _power(searches: pd.DataFrame, column: str) -> Effect | None:
-    """As which power of the batch a column grows, the mean over searches."""
+    """The power of the batch size with which a column grows, the mean over replicates."""
     slopes = [
         np.polyfit(np.log(search.batch_size), np.log(search[column]), 1)[0]
         for _, search in searches.groupby("replicate")
@@ -73,7 +73,7 @@ def _power(searches: pd.DataFrame, column: str) -> Effect | None:
 
 
 def by_method() -> Iterator[tuple[str, dict[str, Effect | None]]]:
-    """Of each method on record: its network and name, and its `effects`."""
+    """For each method on record: network and method in words, and its `effects`."""
     trials = DECAYED.results()
     for name, searches in good(trials).groupby("algorithm") if len(trials) else ():
         yield f"MLP on digits, {named(name)}", effects(searches)
@@ -86,7 +86,7 @@ def values(good: pd.DataFrame) -> dict[str, object]:
 
 
 def table(good: pd.DataFrame) -> pd.DataFrame:
-    """What rates and decays of the best trials say, beside what was predicted of either method."""
+    """The `effects` of both methods, beside their predicted ranges."""
     by_name = {named(name): effects(good[good.algorithm == name]) for name in SPACES}
     rows = []
     for key, (what, predicted) in RANGES.items():
@@ -98,8 +98,8 @@ def table(good: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(good: pd.DataFrame) -> alt.LayerChart:
-    """The timescale of the best trials against batch size, a colour for each method; faint: single
-    searches.
+    """The timescale of the best trials against batch size, one colour per method; faint points are
+    single searches.
     """
     rows = replicates.by_size(good, "timescale", by=("algorithm",))
     rows["low"] = rows.timescale_low.clip(lower=good.timescale.min() / 3)

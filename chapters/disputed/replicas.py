@@ -1,9 +1,9 @@
-"""Replicas that train where their examples lie and exchange what they changed.
+"""Replicas that train on their own examples and exchange the changes of their weights.
 
 A round of DiLoCo (Douillard et al. 2023): each replica takes local steps from the shared weights
-by an inner method whose state it keeps; the mean change is the gradient of an outer step.  In the
-sparse form (Sarfi et al. 2025) each replica adds its change to what it has not sent yet, and sends
-the largest entries of the sum.
+by an inner method whose state it keeps; the mean change serves as the gradient of an outer step.
+In the sparse form (Sarfi et al. 2025) each replica adds its change to what it has not sent yet,
+and sends the largest entries of the sum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lib.messages.exchanges import compress
 from lib.methods import METHODS
 from lib.methods.method import Method
 
-MOMENTUM, KEPT = 0.9, 0.9  # of the outer step; of what was not sent, from round to round
+MOMENTUM, KEPT = 0.9, 0.9  # of the outer step; share of unsent changes kept per round
 
 
 @dataclass
@@ -30,16 +30,16 @@ class Replicas:
 
     Attributes:
         inner: the method of local steps.
-        gradients: losses and gradients of weights and a batch.
+        gradients: function of weights and a batch that returns losses and gradients.
         layers: the network's parameters.
         w: the shared weights [T, P].
         drawn: hyperparameters [T, 1] of the inner method.
-        batches: of each replica.
+        batches: a stream for each replica.
         outer_rate: [T, 1].
-        momentum: of the outer step by Nesterov, if density is None.
-        density: share of the entries that a replica sends, without momentum; None: all of them.
-        kept: what is left of an entry after a round in which it was not sent.
-        rounds: so far.
+        momentum: of the outer Nesterov step, if density is None.
+        density: share of the entries that a replica sends; the outer step is then plain SGD.
+        kept: factor on an entry after each round in which it was not sent.
+        rounds: done so far.
     """
 
     inner: Method
@@ -62,9 +62,9 @@ class Replicas:
         self.unsent = [torch.zeros_like(self.w, dtype=torch.float64) for _ in self.batches]
 
     def round(self, steps: int) -> Tensor:
-        """The weights [T, P] after a round of so many local steps of every replica."""
+        """The shared weights [T, P] after a round in which every replica takes `steps`."""
         changes = [self._change(replica, steps) for replica in range(len(self.batches))]
-        # In double precision a step at rate one is back at the replica's weights, to the bit
+        # In double precision, one replica's outer step at rate one gives its weights exactly
         w, rate = self.w.double(), self.outer_rate.double()
         drawn = {"learning_rate": rate, "momentum": torch.full_like(rate, self.momentum)}
         self.rounds += 1
@@ -82,9 +82,9 @@ class Replicas:
         change = self.w.double() - w.double()
         if self.density is None:
             return change
-        # A trial that has diverged stays where it is
+        # Diverged trials stay where they are
         total = self.unsent[replica].mul_(self.kept).add_(change.nan_to_num(0, 0, 0))
-        random = np.random.default_rng(0)  # which Top-k does not ask
+        random = np.random.default_rng(0)  # unused by Top-k
         sent = torch.where(compress("top-k", total.float(), self.density, random), total, 0)
         total.sub_(sent)
         return sent

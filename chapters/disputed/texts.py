@@ -1,4 +1,4 @@
-"""A network trained on half of Tiny Shakespeare, and what it goes on with: the rest in capitals."""
+"""A network trained on half of Tiny Shakespeare, and its further data: the rest in capitals."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from lib.workloads import datasets, models, texts
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import TASKS
 
-STEPS, BATCH_SIZE, RATE = 3000, 32, 3e-3  # of the base; the rate falls to zero
+STEPS, BATCH_SIZE, RATE = 3000, 32, 3e-3  # of the base; the rate decays to zero
 SYMBOLS = [*"\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"]
 
 
 def capitals(values: np.ndarray) -> np.ndarray:
-    """Capitals for small letters, both as their places among SYMBOLS, int64 [characters]."""
+    """Small letters turned into capitals, both as indices into SYMBOLS, int64 [characters]."""
     symbols = np.array(SYMBOLS)
     return np.searchsorted(symbols, np.char.upper(symbols))[values]
 
 
 def other(split: int) -> list[Split]:
-    """Windows of the second half in capitals, for training and validation, in this split."""
+    """Windows of the second half in capitals: this split's training and validation parts."""
     text = datasets.characters(TEXT)
     parts = texts.examples(capitals(text[len(text) // 2 :]), split, WINDOWS)
     return [Split(*map(torch.from_numpy, part)) for part in parts[:2]]
 
 
 def trained(steps: int = STEPS) -> Tensor:
-    """The base [P] after so many of its STEPS of Adam on the first half, as it was measured."""
+    """The base [P] after `steps` of its STEPS of Adam on the first half, as it was made."""
     text = datasets.characters(TEXT)[: texts.LENGTHS[TEXT] // 2]
     starts = np.arange(0, len(text) - texts.CONTEXT - 1, texts.CONTEXT)
     x, y = map(torch.from_numpy, texts.windows(text, starts))
@@ -54,7 +54,7 @@ def trained(steps: int = STEPS) -> Tensor:
 
 
 def base() -> Tensor:
-    """The base [P], kept in half precision.  Raises ValueError for the weights of another."""
+    """The base [P], stored in half precision.  Raises ValueError for any other weights."""
     with np.load(Path(__file__).with_name("base.npz")) as arrays:
         w = arrays["w"]
     digest = hashlib.sha256(w.tobytes()).hexdigest()[:16]

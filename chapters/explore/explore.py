@@ -1,5 +1,5 @@
-"""A view of all curves that its reader chooses: its data, what scripts make of it
-(`static/explore.js`), what stands without.
+"""The interactive view of all curves: its data, drawn by a script (`static/explore.js`), and the
+picture and table shown without scripts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lib.wording import named
 from lib.workloads.catalogue import workload
 
 MOST = 1_000_000  # bytes of data in a page
-DIGITS = 5  # significant ones that the data keep
-FAR = 4  # how many times beyond the outermost points an axis goes, whatever the bars do
+DIGITS = 5  # significant digits that the data keep
+FAR = 4  # an axis ends at most at this many times the outermost points, whatever the bars do
 DATA = {
     "digits": "Digits",
     "mnist": "MNIST",
@@ -63,10 +63,10 @@ def packed(
     updates: pd.DataFrame,
     start: dict,
 ) -> str:
-    """All that is drawn, as JSON: what can be chosen, with titles and colours, and the tables.
+    """The data of the view as JSON: the choices with titles and colours, and the tables.
 
-    points, lines, times, updates: from `explorer`.  start: what is chosen to begin with: workload,
-    method and sparsity (lists), goal.  Raises ValueError if it is more than MOST bytes.
+    points, lines, times, updates: from `explorer`.  start: the initial choice: workload, method and
+    sparsity (lists), goal.  Raises ValueError above MOST bytes.
     """
     lines = lines.sort_values(KEYS).reset_index(drop=True)
     place = lines[KEYS].assign(curve=range(len(lines)))
@@ -90,7 +90,7 @@ def packed(
 
 
 def _choices(lines: pd.DataFrame) -> dict[str, list[dict]]:
-    """What can be chosen, with titles and colours."""
+    """The possible choices, with titles and colours."""
     methods = _ordered(lines.algorithm, charts.ALGORITHM_COLOURS)
     prunings = _ordered(lines.pruning, charts.METHOD_COLOURS)
     levels = sorted(set(lines.sparsity))
@@ -109,8 +109,8 @@ def _choices(lines: pd.DataFrame) -> dict[str, list[dict]]:
 
 
 def _workloads(curves: pd.Series) -> list[dict]:
-    """Every workload with its data set and the goal at which it is first shown: by data set, the
-    digits' first; of these those with most curves (their number, by name) first, then by title.
+    """Every workload with its data set and default goal, sorted by data set (digits first), then by
+    number of curves (most first), then by title; curves: number of curves by workload.
     """
     places, rows = [*DATA.values(), "Others"], []
     for name, count in curves.items():
@@ -122,7 +122,7 @@ def _workloads(curves: pd.Series) -> list[dict]:
 
 
 def _ordered(names: pd.Series, order: Mapping) -> list[str]:
-    """The names that there are, in this order, others last."""
+    """The distinct names in this order, any others last."""
     return [*(n for n in order if n in set(names)), *sorted({*names} - {*order})]
 
 
@@ -132,7 +132,7 @@ def _table(frame: pd.DataFrame, columns: list[str]) -> dict:
 
 
 def _short(value: object) -> object:
-    """Numbers to DIGITS digits; None where there is none, "inf" where it is without bound."""
+    """Numbers to DIGITS digits; None for NaN, "inf" for infinity."""
     if isinstance(value, str | bool) or value is None:
         return value
     if math.isnan(value):
@@ -147,8 +147,8 @@ def _short(value: object) -> object:
 
 
 def still(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
-    """Curves of one workload, method and goal as a picture: points, bars, lines, critical batch
-    sizes.
+    """A static chart of the curves of one workload, method and goal: points, bars, lines, critical
+    batch sizes.
     """
     least = max(points.low.min(), points.steps.min() / FAR)
     most = min(points.high.max(), points.steps.max() * FAR)
@@ -168,7 +168,7 @@ def still(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
 
 
 def _fitted(base: alt.Chart, points: pd.DataFrame, lines: pd.DataFrame) -> list[alt.Chart]:
-    """The lines, and the critical batch sizes that lie within the sizes measured, with their
+    """The lines, and the critical batch sizes that lie within the measured sizes, with their
     intervals.
     """
     fitted = lines[lines.c1.notna()]
@@ -192,7 +192,7 @@ def _fitted(base: alt.Chart, points: pd.DataFrame, lines: pd.DataFrame) -> list[
 
 
 def table(points: pd.DataFrame, lines: pd.DataFrame) -> pd.DataFrame:
-    """Points as the page's table has them, in steps."""
+    """Points as the page's table shows them, in steps."""
     rows = points.merge(lines[[*KEYS, "range", "c1", "c2"]], on=KEYS)
     rows = rows.sort_values(["sparsity", "batch_size"])
     rows["line"] = rows.c1 / rows.batch_size + rows.c2
@@ -208,8 +208,8 @@ def table(points: pd.DataFrame, lines: pd.DataFrame) -> pd.DataFrame:
 def view(
     data: str, chart: alt.TopLevelMixin, shown: pd.DataFrame, title: str, description: str
 ) -> Html:
-    """The data of `packed`, and what stands without scripts: a picture under its title, over the
-    table of what it draws.
+    """The view: the data of `packed`, and what is shown without scripts, a chart under its title
+    with a table of its points.
     """
     picture = vega.address(vega.picture(vega.tidy(chart.to_dict())))
     parts = {"data": Html(data), "picture": Html(picture), "table": boxes.table(shown)}
@@ -218,5 +218,5 @@ def view(
 
 
 def columns() -> pd.DataFrame:
-    """What the columns of the table, and of the file, hold."""
+    """What the columns of the table and of the file mean."""
     return pd.DataFrame({"column": list(COLUMNS), "what it holds": list(COLUMNS.values())})

@@ -1,4 +1,4 @@
-"""Every curve at every goal as tables from which a page draws what its reader chooses."""
+"""Every curve at every goal, as tables from which the page draws what its reader chooses."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ TIMED = "momentum"  # the method with which steps were timed
 def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The points and the lines of every curve at every goal that one of its searches met.
 
-    POINTS, a row per curve, goal and batch size: steps, low, high, missed (as
-    `scaling.across_replicates`), searches (count), over, over_low, over_high: steps over the dense
-    network's on shared searches with its 90 % interval, NaN where one of the two has fewer than
-    three batch sizes, and for dense networks. LINES, a row per curve and goal: the range of momentum
-    ("whole" or "published"), the fit and the critical batch size with its 90 % interval (as
-    `scaling.summaries`), NaN for fewer than three batch sizes.  Raises ValueError as
-    `scaling.summaries`.
+    POINTS, a row per curve, goal and batch size: steps, low, high, missed (from
+    `scaling.across_replicates`), searches (their number), and over, over_low, over_high: steps over
+    the dense network's on shared searches, with its 90 % interval; NaN for dense networks, and if
+    either curve has fewer than three batch sizes.  LINES, a row per curve and goal: the range of
+    momentum ("whole" or "published"), the fit and the critical batch size with its 90 % interval
+    (from `scaling.summaries`); NaN below three batch sizes.  Raises ValueError as that does.
     """
     points, lines, whole_curves = [], [], ranges.whole_curves(trials)
     for _, of_workload in trials.groupby("workload"):
@@ -56,11 +55,11 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def exported() -> pd.DataFrame:
-    """Every curve at every goal, over the published range of momentum and over the whole one.
+    """Every curve at every goal, over the published range of momentum and over the whole range.
 
     A row per curve, goal, range and batch size: EXPORTED, with `steps` K*, `low` and `high` its 90 %
-    interval, c1/B + c2 the line, `critical` C = c1/c2, `compared` whether pages compare the curve so.
-    Pruning and sparsity of dense networks are "dense" and 0.
+    interval, c1/B + c2 the line, `critical` C = c1/c2, and `compared`: whether pages compare this
+    curve at this goal and range.  Dense networks have pruning "dense" and sparsity 0.
     """
     drawn = (*front.gathered().searches, *selection.compared().searches)
     published = judging.to_goals(Study("exported", "All that pages draw or compare", drawn))
@@ -75,11 +74,11 @@ def exported() -> pd.DataFrame:
 
 
 def _of_goal(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`tables` at one goal, of all searches and of the points that one of them met."""
+    """`tables` at one goal, from all searches and from the points that some search met."""
     summary, curves = scaling.of_searches(searches)
     dense = {key[:2]: curve for key, curve in curves.items() if key[3] == 0}
     for key in list(curves):
-        if key[:2] in dense:  # once for every way of pruning: dense networks are pruned in none
+        if key[:2] in dense:  # repeat the dense curve for every way of pruning
             curves[scaling.dense_key(key)] = dense[key[:2]]
     ratios = scaling.steps_over_dense(curves).rename(columns=OVER)
     ratios = ratios[[*CURVE, "batch_size", *OVER.values()]]
@@ -89,14 +88,14 @@ def _of_goal(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame
 
 
 def cores(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Step times of one core of ours, by workload, where they were taken."""
+    """Step times on one of our cores, by workload, where measured."""
     seconds = {name: timings.one_core(name) for name in points.workload.unique()}
     return {name: times for name, times in seconds.items() if times is not None}
 
 
 def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Seconds of a training step on each of MACHINES, on as many devices as is fastest, at the
-    batch sizes measured and the powers of two between them: TIMES.
+    """Seconds of a training step on each of MACHINES with the fastest number of devices, at the
+    measured batch sizes and the powers of two between them: TIMES.
 
     timed: from `cores`.
     """
@@ -112,11 +111,11 @@ def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFra
 
 
 def updates(timed: Mapping[str, pd.DataFrame], ratios: pd.DataFrame) -> pd.DataFrame:
-    """Seconds by which a step with a method takes longer than the step timed, wherever both were
-    timed: UPDATES.
+    """Seconds by which a step of each method takes longer than one of TIMED, where both were timed:
+    UPDATES.
 
-    timed: of `cores`.  ratios: workload, algorithm, batch_size, ratio (a step's seconds over SGD's,
-    on one core).  Every device updates all weights, so that these seconds are the same on any
+    timed: from `cores`.  ratios: workload, algorithm, batch_size, ratio (seconds of a step over
+    SGD's, on one core).  Every device updates all weights, so these seconds do not depend on their
     number.
     """
     parts = []

@@ -1,4 +1,4 @@
-"""What the page says of the choice that it begins with, as numbers and words."""
+"""What the page says about its initial choice, as numbers and words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def findings(begun: pd.DataFrame, whole: bool) -> dict[str, object]:
     """All values in the page's sentences.
 
     Args:
-        begun: lines of `explorer.tables`, of the choice.
-        whole: whether its momentum is searched over its whole range.
+        begun: lines from `explorer.tables`, for the initial choice.
+        whole: whether its momentum is searched over the whole range.
     """
     choice = begun.iloc[0]
     inside = begun[begun.identified.astype(bool)].sort_values("sparsity")

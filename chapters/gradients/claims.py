@@ -1,5 +1,5 @@
-"""What Shi et al. (2019) say of the vector that Top-k compresses, what they prove of Top-k, and
-what they say of the time that choosing takes.
+"""What Shi et al. (2019) say about the vector that Top-k compresses, what they prove about Top-k,
+and what they say about the time that selection takes.
 """
 
 import functools
@@ -27,17 +27,17 @@ MADE_UP = {
 
 @functools.cache
 def fed_back():
-    """Vectors of Top-k with feedback at the authors' density, as `portraits.results` has them."""
+    """Vectors of Top-k with feedback at the authors' density, from `portraits.results`."""
     way = (0.001, "top-k", True)
     runs = [p for p in portraits.PORTRAITS if (p.density, p.compressor, p.feedback) == way]
     return portraits.results(tuple(runs))
 
 
 def groups(violations, kinds):
-    """A group per network: the middle vector's violation, from the least to the most.
+    """A group per network: the median violation of its vectors, with the least and the largest.
 
-    violations: of a table of vectors, each one's over what is allowed.  kinds: of MADE_UP, whose
-    share without a violation is the rule's power.
+    violations: function of a table of vectors that returns each one's value over the allowed one.
+    kinds: of MADE_UP; their shares without a violation are the rule's power.
     """
 
     def passes(kind, seed):
@@ -55,11 +55,11 @@ def groups(violations, kinds):
 
 
 def bell_violations(taken):
-    """How far each vector is from a bell around zero, over what is allowed: the largest of five.
+    """How far each vector departs from a bell around zero, over what is allowed: the worst of five.
 
-    A mean a tenth of a deviation off zero; 60 or 40 % positive entries; a histogram that rises by
-    2 % again beyond its peak; a semicircle's excess kurtosis, -1; a semicircle's height at zero, the
-    root of 2 / pi times that of a normal distribution.
+    Allowed: a mean within a tenth of a standard deviation of zero; 40 to 60 % positive entries; a
+    histogram that rises by at most 2 % beyond its peak; excess kurtosis above a semicircle's, -1; a
+    height at zero above a semicircle's, sqrt(2 / pi) times a normal distribution's.
     """
     shapes = portraits.shapes(taken)
     parts = [
@@ -74,7 +74,7 @@ def bell_violations(taken):
 
 
 def bound_violations(taken):
-    """The most that Top-k leaves of each vector over (1 − k/d)², at any density."""
+    """The largest share of each vector that Top-k leaves, over (1 − k/d)², at any density."""
     rows = taken[(taken.measure == "left") & (taken.x < 1)]
     violations = rows.value / energy_bounds.tighter(rows.x)
     return violations.groupby([rows[name] for name in portraits.KEY], sort=False).max()

@@ -1,4 +1,4 @@
-"""What the page on the vectors that Top-k compresses says, its plan and its tables."""
+"""The plan, tables and sentences of the page on the vectors that Top-k compresses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lib.workloads.catalogue import workload
 
 ALL_SENT = "everything sent"
 MOST = 4500  # entries of distributions that the page can carry
-SEEN = 0.1  # density of which the lead tells, in words
+SEEN = 0.1  # density that the lead names in words
 
 
 def planned(
     workloads: list[str], compressor: str, density: float, learning_rate: float, common: dict
 ) -> list[Portrait]:
-    """Every network by every way of sending, the first with this compressor and feedback.
+    """Every network with every way of sending, first this compressor with feedback.
 
-    learning_rate: 0 for the book's.  common: further fields, alike for all.
+    learning_rate: 0 for the book's.  common: further fields, the same for all.
     """
     portraits_planned = []
     for name in workloads:
@@ -40,13 +40,13 @@ def planned(
 
 
 def way(compressor: str, feedback: bool) -> str:
-    """How a vector came about, in words."""
+    """How a vector arose, in words."""
     words = f"{compressor.capitalize()}, {'with' if feedback else 'without'} feedback"
     return ALL_SENT if compressor == "dense" else words
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Vectors with the network and the way of sending as the page calls them."""
+    """Vectors with the network and the way of sending as the page names them."""
     ways = [way(*row) for row in zip(rows.compressor, rows.feedback)]
     return rows.assign(network=[workload(name).title for name in rows.workload], way=ways)
 
@@ -55,7 +55,7 @@ def named(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def bounds() -> pd.DataFrame:
-    """What bounds, and a normal vector, leave at each recorded density: bound, x, value."""
+    """The shares that bounds and a normal vector leave, by recorded density: bound, x, value."""
     x = portraits.DENSITIES
     curves = {
         "1 − k/d (any vector)": energy_bounds.classical(x),
@@ -84,22 +84,22 @@ def band(left: pd.DataFrame) -> pd.DataFrame:
 
 
 def beyond(taken: pd.DataFrame, deviations: float) -> pd.Series:
-    """The share of entries more than so many standard deviations, up to `portraits.REACH`, from
-    zero: by network and step; of the vectors of one way of sending.
+    """The share of entries more than so many standard deviations (at most `portraits.REACH`) from
+    zero, by network and step; taken: vectors with one way of sending.
     """
     width = 2 * portraits.REACH / portraits.BINS
     bins = taken[taken.measure == "density"]
-    inside = ((deviations - bins.x.abs()) / width + 0.5).clip(0, 1)  # of a bin
+    inside = ((deviations - bins.x.abs()) / width + 0.5).clip(0, 1)  # share of a bin
     shares = (bins.value * width * inside).groupby([bins.network, bins.step]).sum()
     return (1 - shares).clip(lower=0)
 
 
 def tails(taken: pd.DataFrame, density: float) -> pd.DataFrame:
-    """Entries of Gaussian-k's vectors beyond its first two thresholds, over k: medians over a run's
-    vectors, a row per network.
+    """Entries of Gaussian-k's vectors beyond its first two thresholds, over k: the median over a
+    run's vectors, a row per network.
     """
     vectors = taken[(taken.compressor == "gaussian-k") & taken.feedback.astype(bool)]
-    # Beyond the first, a normal distribution has this share of its entries
+    # A normal distribution has k entries beyond the first
     thresholds = stats.norm.isf(density / 2) * np.array([1, 1.5])
     columns = {
         f"entries beyond {deviations:.1f} σ, over k": beyond(vectors, deviations) / density
@@ -111,7 +111,7 @@ def tails(taken: pd.DataFrame, density: float) -> pd.DataFrame:
 
 
 def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
-    """Densities of the vectors' entries; of every second vector where they are too many."""
+    """Densities of the vectors' entries; only every second vector if there are too many."""
     drawn = (taken.measure == "density") & (taken.value > 0)
     rows = taken.loc[drawn, ["x", "value", "step", "network", "way"]]
     return rows[rows.step % (2 * every) == 0] if len(rows) > MOST else rows
@@ -121,7 +121,7 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 
 
 def findings(taken: pd.DataFrame, first: Portrait) -> dict[str, object]:
-    """The values of the sentences on vectors, taken as of `named`; first: from `planned`."""
+    """Values in the sentences on vectors; taken: from `named`; first: from `planned`."""
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
     obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
     levels = band(fed_back(left, first.compressor))

@@ -1,4 +1,4 @@
-"""Figures of what Top-k leaves of a vector, of its entries, and of what choosing them takes."""
+"""Figures of what Top-k leaves of a vector, of its entries, and of the time to choose them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BOUNDS = {
 
 
 def bounds(curves: pd.DataFrame, band: pd.DataFrame) -> alt.LayerChart:
-    """What Top-k leaves of the energy against the density: bounds, and the band of what was
-    measured, as of the functions of these names in `findings`.
+    """The share of the energy that Top-k leaves against the density: bounds, and the measured band,
+    from the functions of these names in `findings`.
     """
     title = "share of the energy that is left"
     axis = alt.Axis(values=[0.001, 0.01, 0.1, 1], format="~g")
@@ -45,8 +45,8 @@ def bounds(curves: pd.DataFrame, band: pd.DataFrame) -> alt.LayerChart:
 
 
 def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
-    """Densities of a vector's entries on a logarithmic axis, a line per way of sending, one network
-    and step at a time.
+    """Densities of a vector's entries on a logarithmic axis, one line per way of sending, for one
+    network and step at a time.
 
     entries: network, way, step, x (in standard deviations) and value (positive); normal: x and
     value of a normal distribution; ways: in the legend's order.
@@ -64,7 +64,7 @@ def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str]) -> alt.
     }
     guide = alt.Chart(normal).mark_line(strokeDash=[4, 4], color=charts.GUIDE).encode(**axes)
     shades = iter([charts.RED, charts.ORANGE, charts.GREEN, charts.TEAL])
-    # Everything sent has the colour of dense networks
+    # Sending everything has the colour of dense networks
     colours = {w: charts.DENSE if w == "everything sent" else next(shades) for w in ways}
     tooltip = {
         "way:N": "sent",
@@ -97,10 +97,10 @@ DEVICES = ("one core", "a graphics processor")
 
 
 def operators(*timed: pd.DataFrame) -> alt.LayerChart:
-    """Time to choose against the length of the vector, the fastest repeat, with bars up to the
-    slowest; a menu of devices.
+    """Time to choose against the length of the vector: the fastest repeat, with bars up to the
+    slowest, and a menu of devices.
 
-    timed: from `message_times.Operators`, one of each of DEVICES.
+    timed: from `message_times.Operators`, one table for each of DEVICES.
     """
     rows = pd.concat(part.assign(device=device) for part, device in zip(timed, DEVICES))
     rows = rows.assign(

@@ -1,4 +1,4 @@
-"""What a message costs: a model of the time of a step, and its measured parts."""
+"""What a message costs: a model of the time per step, and its measured parts."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def ring(workers: int, d: float, bandwidth: float, latency: float) -> float:
 
 
 def gather(workers: int, elements: float, bandwidth: float, latency: float) -> float:
-    """Seconds in which everyone gathers `elements` (value, index) pairs from each of P workers:
+    """Seconds to gather `elements` (value, index) pairs from each of P workers on all of them:
     log2 P rounds, P - 1 messages.
 
-    The latency of the rounds is paid for the counts, the indices and the values.
+    Counts, indices and values each pay the latency of the rounds.
     """
     waits = GATHERS * np.log2(workers) * latency
     return waits + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
@@ -42,10 +42,10 @@ class Measured:
     """The timings on record.
 
     Attributes:
-        core, card: to choose entries, on one core and on a GPU.
+        core, card: times to choose entries, on one core and on a GPU.
         hooked: milliseconds of a backward pass with its communication, a row per model, smallest
             first.
-        linked: from `Collectives` between two workers, by what, the shortest vector first.
+        linked: from `Collectives` between two workers, by `what`, the shortest vector first.
         kept: from `Feedback`.
     """
 
@@ -57,13 +57,13 @@ class Measured:
 
     @property
     def chosen(self) -> pd.DataFrame:
-        """Of `core`, the rows of Top-k."""
+        """The rows of `core` for Top-k."""
         return self.core[self.core.compressor == "top-k"]
 
     @property
     def feeding_back(self) -> float:
-        """Seconds per entry of d in which a worker adds its gradient to what it kept back and takes
-        off what it sends, beside its choice; of the longest vector.
+        """Seconds per entry of d that a worker takes to add its gradient to what it kept back and
+        subtract what it sends, without choosing; for the longest vector.
         """
         ours = self.kept[self.kept.what == "ours"]
         pairs = ours.merge(self.chosen, on="d", suffixes=("", "_choice")).sort_values("d")
@@ -72,8 +72,8 @@ class Measured:
 
     @property
     def rebuilding(self) -> float:
-        """Seconds per entry of d that the exchange of pairs takes beyond its latency, nearly all of
-        it for the dense vector that the pairs are added to.
+        """Seconds per entry of d that the exchange of pairs takes beyond its latency, nearly all
+        spent on the dense vector to which the pairs are added.
         """
         first, last = (self.linked["pairs"].iloc[end] for end in (0, -1))
         return (last.seconds - first.seconds) / (last.d - first.d)
@@ -81,8 +81,8 @@ class Measured:
     @property
     def hook(self) -> float:
         """Seconds per entry that the hook takes besides choosing and exchanging, on the larger
-        network: what its pass takes more than one with an all-reduce, and that all-reduce itself,
-        as if it did not overlap with computing.
+        network: its extra time over a pass with an all-reduce, plus that all-reduce itself, taken
+        not to overlap with computing.
         """
         network, dense = self.hooked.iloc[-1], self.linked["all-reduce"]
         d = int(network.d)
@@ -96,7 +96,7 @@ class Measured:
 
 
 def read() -> Measured:
-    """What the page is written from."""
+    """Read the timings that the page uses."""
     core, card, linked, kept = map(timings.results, (CORE, CARD, LINK, FEEDBACK))
     passes = timings.results(*HOOKS)
     wide = passes.pivot_table(index=["model", "d"], columns="what", values="seconds")
@@ -124,7 +124,7 @@ def findings(data: Measured, chosen) -> dict:
 
 
 def _slower(times: pd.DataFrame) -> float:
-    """How many times as long as Gaussian-k Top-k takes to choose from the longest vector."""
-    # What disturbs a machine only adds time
+    """Top-k's time to choose from the longest vector, over Gaussian-k's."""
+    # The fastest repeat: disturbances only add time
     fastest = times[times.d == times.d.max()].set_index("compressor").low
     return fastest["top-k"] / fastest["gaussian-k"]

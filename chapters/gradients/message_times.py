@@ -29,7 +29,7 @@ POWER = Whole(0, LONGEST)
 
 
 def library_top_k(u: torch.Tensor, k: int, random: np.random.Generator) -> torch.Tensor:
-    """Top-k by PyTorch's own selection over the whole vector, as the authors' code has it."""
+    """Top-k by PyTorch's selection over the whole vector, as in the authors' code."""
     chosen = u.abs().topk(k, dim=1, sorted=False).indices
     return torch.zeros_like(u, dtype=torch.bool).scatter_(1, chosen, True)
 
@@ -44,9 +44,9 @@ class Operators:
     """Times of the compressors on vectors of 2^smallest ... 2^largest entries, at one density, on
     one core or another device.
 
-    drawn: whence the entries, one of `DRAWN`: normal ones suit Gaussian-k, uniform ones do not.
+    drawn: distribution of the entries, a key of `DRAWN`: normal suits Gaussian-k, uniform does not.
 
-    Raises ValueError naming the field, its value and what is allowed, as all timings here.
+    Raises ValueError naming the field, its value and what is allowed, as do all timings here.
     """
 
     density: SHARE = 0.001
@@ -86,7 +86,7 @@ TIMEOUT = 600.0  # seconds that timings between processes may take
 
 
 class Between:
-    """Base of what is timed between processes here: what `each` yields."""
+    """Base class: times the calls that `each` yields, between processes on this machine."""
 
     def definition(self) -> dict:
         return {}
@@ -99,7 +99,7 @@ class Between:
 @spec
 class Collectives(Between):
     """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between
-    processes here.
+    processes on this machine.
     """
 
     workers: Count(processes.MOST_WORKERS) = 2
@@ -109,7 +109,7 @@ class Collectives(Between):
     repeats: timings.REPEATS = 7
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
-        """What every process times: its name, d, and the call."""
+        """The calls that every process times: name, d, and the call."""
         for power in range(self.smallest, self.largest + 1, 2):
             d = 2**power
             k = target(self.density, d)
@@ -124,14 +124,14 @@ class Collectives(Between):
 
 @spec
 class Hooked(Between):
-    """Times of gradients under DistributedDataParallel between processes here: with its own
-    all-reduce, and with the hook.
+    """Times of gradients under DistributedDataParallel between processes on this machine: with its
+    default all-reduce, and with the hook.
     """
 
     model: Literal[*models.MODELS]
     workers: Count(processes.MOST_WORKERS) = 2
     density: SHARE = 0.001
-    batch_size: Count(processes.MOST_EXAMPLES) = 32  # of a worker
+    batch_size: Count(processes.MOST_EXAMPLES) = 32  # per worker
     repeats: timings.REPEATS = 15
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
@@ -160,11 +160,11 @@ def _timed(rank: int, timing: Collectives | Hooked) -> list[dict]:
 
 @spec
 class Feedback:
-    """Times in which one core does what P workers with Top-k and error feedback do in a step, given
-    their gradients.
+    """Times for one core to do what P workers with Top-k and error feedback do per step after their
+    gradients.
     """
 
-    workers: Count(64) = 16  # all of whose vectors this process holds
+    workers: Count(64) = 16  # this process holds the vectors of all
     density: SHARE = 0.001
     smallest: POWER = 16
     largest: POWER = 22
@@ -192,7 +192,7 @@ class Feedback:
 
 
 class Given:
-    """Gradients g [P, T, d] in the place of an executor that would compute them."""
+    """Stands in for an executor: returns the gradients g [P, T, d] instead of computing any."""
 
     def __init__(self, g: torch.Tensor):
         self.g = g
@@ -203,7 +203,7 @@ class Given:
 
 
 def plainest(kept: torch.Tensor, gradients: torch.Tensor, k: int) -> torch.Tensor:
-    """The mean [d] of Top-k messages with error feedback, in the fewest lines; kept [P, d] is
+    """The mean [d] of Top-k messages with error feedback, as plainly as possible; kept [P, d] is
     changed in place.
     """
     total = torch.zeros_like(gradients[0])

@@ -17,11 +17,11 @@ from lib.workloads.catalogue import Workload
 
 
 def findings(work: Workload, case: Case) -> dict:
-    """What the sentences on devices name."""
+    """Values in the sentences on devices."""
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     curve = case.curves[case.densest]
     adaptive = isinstance(curve, scaling.AdaptiveCurve)
-    # The fastest setting over the cheapest, in time and in price
+    # The fastest setting over the cheapest, in time and price
     points = case.of(case.densest)
     steps, weights = points.loc[cheap.batch_size, ["steps", "parameters"]]
     machine = replace(case.machine, devices=cheap.devices)
@@ -41,15 +41,15 @@ def findings(work: Workload, case: Case) -> dict:
 
 
 def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
-    """`volunteers.of_settings` of a team at the batch sizes of these points, simulated once."""
+    """`volunteers.of_settings` for a team at the batch sizes of these points, simulated once."""
     setting = team, sorted(map(int, points.batch_size.unique()))
     name = f"rounds-{hashlib.sha256(repr(setting).encode()).hexdigest()[:12]}"
     return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*setting).to_dict("list")))
 
 
 def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
-    """How much longer than with the fastest batch size it takes with the formula's: of points
-    (`volunteers.fitted`), `rounds`, and both `volunteers.compared`.
+    """How much longer the formula's batch size takes than the fastest one; points: from
+    `volunteers.fitted`; rounds: from `rounds`; compared: from `volunteers.compared` on these.
     """
     smooth = points.assign(steps=points.c1 / points.batch_size + points.c2)
     line = volunteers.compared(smooth, rounds).lost.quantile(0.9)

@@ -15,7 +15,7 @@ from lib.page import charts, tips
 
 KINDS = ("one core, measured", "as the sliders say")
 TITLE = "show === 'time' ? 'time to the goal (s)' : 'price of reaching the goal'"
-NEAR = 0.1  # share of the best time, or price, by which a batch size may be worse
+NEAR = 0.1  # shaded batch sizes exceed the best time, or price, by at most this share
 TOLD = f"""curve_chosen + (show === 'time' ? ': the fastest' : ': the cheapest')
 + ' batch size is ringed; sizes up to {NEAR:.0%} worse are shaded'""".replace("%", "\u00a0%")
 LOG = {"type": "log", "nice": False, "padding": 28}
@@ -26,7 +26,7 @@ VALUES = {
     "latency": [0, 1e-6, 1e-5, 1e-4, 1e-3],
     "price": [0.1, 0.5, 1, 2, 5, 10],
 }
-WORDS = {  # a slider's title, and how its caption says the value
+WORDS = {  # a slider's title, and the expression that states its value in the caption
     "devices": ("devices at most", "'up to ' + format(value, ',') + ' devices'"),
     "throughput": ("examples per second", "format(value, ',.0f') + ' examples/s'"),
     "saturation": ("examples per busy device", "format(value, ',') + ' per busy device'"),
@@ -35,8 +35,8 @@ WORDS = {  # a slider's title, and how its caption says the value
     "price": ("price per device and hour", "'price ' + format(value, '.2f') + '/h'"),
 }
 
-# `hardware.to_goal` in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a
-# device's time, counts.
+# `hardware.to_goal` as chart expressions; a test evaluates both.  {own}: whether datum.measured,
+# the time of a measured device, is used.
 EXPRESSIONS = {
     "seconds": "datum.steps * (({own} ? datum.measured : "
     "max(datum.batch_size / {devices}, {saturation}) / {throughput})"
@@ -47,8 +47,8 @@ EXPRESSIONS = {
 
 
 def dials(start: Mapping[str, float]) -> dict[str, tuple]:
-    """What `charts.dial` returns, by field of `lib.analysis.hardware.Hardware`; start: where each
-    begins.
+    """The results of `charts.dial`, by field of `lib.analysis.hardware.Hardware`; start: their
+    initial values.
     """
     values = {"devices": device_counts(start["devices"]), **VALUES}
     return {
@@ -58,12 +58,12 @@ def dials(start: Mapping[str, float]) -> dict[str, tuple]:
 
 
 def device_counts(most: int) -> list[int]:
-    """Powers of two up to 1,024, or more where more are asked for."""
+    """Powers of two up to 1,024, or as far as `most` if that is larger."""
     return [2**i for i in range(max(11, most.bit_length()))]
 
 
 def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) -> alt.Chart:
-    """A row per curve and batch size, on as many devices as suit it, with seconds, cost, value and
+    """A row per curve and batch size, on the best number of devices, with seconds, cost, value and
     its range.
     """
     timed = f"(device === '{KINDS[0]}' && isValid(datum.measured))"
@@ -82,7 +82,7 @@ def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) ->
             groupby=["sparsity", "batch_size"],
         )
         .transform_filter("datum.rank === 1")
-        # under names of their own: a field that is made of itself changes with every move of a
+        # under new names: a field computed from itself would change again with every move of a
         # slider
         .transform_calculate(
             least_value="datum.value * datum.low / datum.steps",
@@ -93,8 +93,8 @@ def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) ->
 
 
 def _near(best: alt.Chart, points: pd.DataFrame) -> alt.Chart:
-    """Shades the batch sizes that are nearly as good as the best of the densest curve; best: of
-    `_best_devices`, made of these points.
+    """Shades the batch sizes that are nearly as good as the densest curve's best; best: from
+    `_best_devices` for these points.
     """
     sizes, dense = points.batch_size, points.sparsity.min()
     near = f"datum.sparsity === {dense} && datum.value <= {1 + NEAR} * datum.least"
@@ -115,19 +115,19 @@ def by_batch_size(
     timed: bool,
     curve: str,
 ) -> alt.LayerChart:
-    """Time to the goal, or its price, against batch size, a line per sparsity; the best of each
-    ringed, those within NEAR of the densest curve's best shaded.  Sliders that would change nothing
-    are not shown.
+    """Time to the goal, or its price, against batch size, one line per sparsity; each line's best
+    size is ringed, sizes within NEAR of the densest curve's best are shaded.  Sliders without
+    effect are not shown.
 
     Args:
         points: of all curves, with curve (its name) and parameters.
         cores: workload -> step times of one device, or None.
-        machine: where the sliders begin.
-        timed: whether the measured device is chosen at first.
-        curve: which network is.
+        machine: initial values of the sliders.
+        timed: whether the measured device is selected initially.
+        curve: name of the network selected initially.
     """
     counts = device_counts(machine.devices)
-    measured = [  # seconds of a step on one of so many devices; none where none was timed
+    measured = [  # seconds of a device's part of a step, by number of devices; [] if not timed
         []
         if cores[name] is None
         else hardware.interpolated(cores[name], size / np.array(counts)).tolist()
@@ -159,7 +159,7 @@ def by_batch_size(
     ends = table.sparsity.min(), table.sparsity.max()
     outer = " || ".join(f"datum.sparsity === {end}" for end in ends)
     words = "format(datum.batch_size, ',') + ' on ' + format(datum.devices, ',')"
-    names = (  # not of the curves in between, where there is no room
+    names = (  # only for the outermost curves: there is no room between them
         best.transform_filter(outer)
         .transform_calculate(words=words)
         .mark_text(dy=alt.expr(f"datum.sparsity === {ends[0]} ? 20 : -18"), fontWeight="bold")

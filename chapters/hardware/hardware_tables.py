@@ -1,4 +1,4 @@
-"""What the page on hardware computes from curves and step times, and its tables."""
+"""Computations from curves and step times for the page on hardware, and its tables."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Curve = tuple  # a key of `scaling.curves`: workload, method, pruning, sparsity
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best batch size of one curve: with its 5 to 95 % range over drawn searches, its devices,
-    and the time or price there.
+    """The best batch size of one curve, its 5 to 95 % range over resampled searches, the number of
+    devices, and the time or price there.
     """
 
     batch_size: int
@@ -36,9 +36,9 @@ class Case:
 
     Attributes:
         machine: the devices.
-        points: from `scaling.across_replicates`, with parameters; batch sizes as of the curves.
+        points: from `scaling.across_replicates`, with parameters; batch sizes as in `curves`.
         curves: from `scaling.curves`.
-        timed: step times of one device; None where the machine says how fast it is.
+        timed: step times of one device; None: they follow from the machine's throughput.
     """
 
     machine: Hardware
@@ -47,7 +47,7 @@ class Case:
     timed: pd.DataFrame | None
 
     def keys(self) -> list[Curve]:
-        """Its curves, by pruning and sparsity."""
+        """Keys of the curves, one per pruning and sparsity."""
         return [tuple(row) for row in self.points[scaling.CURVE].drop_duplicates().to_numpy()]
 
     @property
@@ -60,7 +60,7 @@ class Case:
         return self.points[rows].set_index("batch_size").sort_index()
 
     def best(self, curve: Curve, what: str) -> Optimum:
-        """Where its steps times a step's time, or price, are least; what: "seconds" or "price"."""
+        """The batch size with the least time to the goal, or price; what: "seconds" or "price"."""
         points = self.of(curve)
         weights = points.parameters.iloc[0]
         step = hardware.best_step(self.machine, points.index, weights, self.timed)
@@ -73,10 +73,10 @@ class Case:
 
 
 def measured(name: str, *methods: str) -> pd.DataFrame:
-    """The trials of all curves, the book's at their goals; of a reader's own network those of its
-    exact searches, and of adaptive ones for a curve that has none.
+    """The trials of all of a network's curves at their goals; for a reader's own network, those of
+    its exact searches, or of adaptive ones for a curve without exact searches.
 
-    methods: as of `hardware.exact`.  Raises ValueError if there are none of a reader's own.
+    methods: as for `hardware.exact`.  Raises ValueError if a reader's own network has no trials.
     """
     exact = hardware.exact(name, methods=methods)
     book = ranges.whole(judging.to_goals(selection.curves(exact)), judging.low())
@@ -84,8 +84,8 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
     searched = {(cell.algorithm, cell.sparsity) for cell in exact.searches}
     if adaptive.empty and not searched and catalogue.workload(name).steps_timed:
         raise ValueError(
-            f"workload: no search is on record of {exact.name!r}; measure it with "
-            f"own_workload.ipynb and -p budget full"
+            f"workload: no search of {exact.name!r} is on record; run "
+            f"own_workload.ipynb with -p budget full"
         )
     if adaptive.empty:
         return scaling.at_goals(book)
@@ -104,14 +104,14 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
 
 
 def parameters(name: str) -> int:
-    """Weights and biases that a workload's network trains."""
+    """Number of weights and biases that a workload's network trains."""
     module = catalogue.workload(name).network()
     return sum(p.numel() for p in module.parameters() if p.requires_grad)
 
 
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
-    """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
-    took them one trial after another (`hardware.step_seconds`); else None.
+    """Step times (batch_size, seconds) of a reader's own curve, from its searches, which ran one
+    trial after another (`hardware.step_seconds`); None for any other network.
     """
     if not catalogue.workload(curve[0]).steps_timed:
         return None
@@ -120,11 +120,11 @@ def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
 
 
 def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
-    """The sparsest pruned networks over dense ones if a core skips the zeros.
+    """The sparsest pruned networks over dense ones if a core skips zeros.
 
-    scaling.CURVE; curve (its name); batch_size, the largest, and step, a step's time over the dense
-    one's at it; ratio, ratio_low, ratio_high (`scaling.estimate`; step times count as exact): the
-    time to the goal, each at its best batch size.
+    Columns: scaling.CURVE; curve (its name); batch_size (the largest) and step (a step's time over
+    the dense one's there); ratio, ratio_low, ratio_high (`scaling.estimate`; step times count as
+    exact): time to the goal over the dense network's, each at its best batch size.
     """
     times = store.closed("sparse steps")
     by = ["workload", "what", "sparsity", "batch_size"]
@@ -143,7 +143,7 @@ def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
 def _over_dense(
     few: scaling.Curve, many: scaling.Curve, quick: pd.Series, slow: pd.Series
 ) -> dict[str, float]:
-    """A row of `skipped`: few steps of quick seconds, by batch size, over many of slow ones."""
+    """A row of `skipped`: curve `few` with step times `quick`, over curve `many` with `slow`."""
     sizes = [b for b in quick.index if b in few.logs and b in many.logs]
     few_seconds = np.log(quick[sizes].to_numpy())
     many_seconds = np.log(slow[sizes].to_numpy())
@@ -160,7 +160,7 @@ def _over_dense(
 
 
 def of_skipped(zeros: pd.DataFrame) -> pd.DataFrame:
-    """`skipped` as the page shows it."""
+    """The table of `skipped` on the page."""
     return pd.DataFrame(
         {
             f"network, sparsity {zeros.sparsity.max():g} over dense": zeros.curve,

@@ -23,17 +23,17 @@ MARKUP = PAGES.from_string(Path(__file__).with_name("front.html").read_text("utf
 
 
 def cards(*questions: tuple[str, str, dict[str, str]]) -> Html:
-    """Questions side by side, with an answer each and links: question, answer, and address by the
-    words of the link.
+    """Questions side by side, each with an answer and links; questions: (question, answer, {words
+    of a link: address}).
     """
     return Html(MARKUP.cards(questions))
 
 
 def papers(rows: Mapping[str, Iterable]) -> Html:
-    """A row per claim: what the paper says, how it came out, on its own networks and on ours.
+    """A row per claim: what the paper says, and how it came out on the paper's networks and ours.
 
     Args:
-        rows: the paper's name (HTML, such as a link) -> its judged claims.
+        rows: a paper's name (HTML, such as a link) -> its judged claims.
     """
     cells = [
         ("" if n else Html(name), claim, answers(claim))
@@ -44,8 +44,8 @@ def papers(rows: Mapping[str, Iterable]) -> Html:
 
 
 def answers(claim) -> dict[str, str]:
-    """word: of WORDS, or "not tested"; effects: over networks of several searches, "" of shares;
-    theirs, ours: how many networks say what, of the paper's own and of others.
+    """word: one of WORDS; effects: over networks with several searches, "" unless the claim's scale
+    is in SCALES; theirs, ours: verdicts counted over the paper's networks and over others.
     """
     effects = front.effects(claim)
     return {
@@ -59,18 +59,18 @@ def answers(claim) -> dict[str, str]:
 
 
 def counted(judged: Mapping[str, object]) -> str:
-    """How many claims came out in each way: "20 yes, 3 mostly"."""
+    """How many claims came out each way: "20 yes, 3 mostly"."""
     counts = Counter(claim.verdict for claim in judged.values())
     return ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
 
 
 def doors(ways: dict[str, tuple[str, str]]) -> Html:
-    """Where to go from here; ways: name -> (address, words)."""
+    """Links to other pages; ways: name -> (address, words)."""
     return Html(MARKUP.doors(ways))
 
 
 def colab() -> str | None:
-    """Where Colab opens the notebook that clones the book and reruns a chapter; None while
+    """Colab's address for the notebook that clones the book and reruns a chapter; None if
     _config.yml names no repository on GitHub.
     """
     about = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]

@@ -1,7 +1,7 @@
 """The front page's figure: all curves as measured, and moved onto one.
 
-A curve is value = level (1 + at / batch size) ** power, with two numbers of its own.  A slider
-moves it by these, in the logarithm: at its end, batch sizes are over `at`, and values over `level`.
+A curve is value = level (1 + at / batch size) ** power, with its values of `level` and `at`.  A
+slider moves it in logarithms, until batch sizes are divided by `at` and values by `level`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from lib.workloads.catalogue import workload
 WITHIN = {"tenth": 1.1, "fifth": 1.2, "half": 1.5}  # factors
 LAYERWISE = ("LARS", "CLARS")
 EDGES = (0.25, 4.0)  # between the zones, in critical batch sizes
-OVER = (1.01, 1.1, 1.5, 2, 3, 5, 11, 51)  # examples over the fewest, at the top
+OVER = (1.01, 1.1, 1.5, 2, 3, 5, 11, 51)  # labels of the top axis: examples over the fewest
 STRIP = (0.5, 2.5)  # ends of the axis of residuals
-HEIGHT, ROOM, LOW = 400, 58, 84  # pixels: of the plot, of the words at its top, of the strip
-MORE = 0.1  # share of time by which the reader's range of batches may be slower
+HEIGHT, ROOM, LOW = 400, 58, 84  # pixels: the plot, the words at its top, the strip
+MORE = 0.1  # share of time by which batches in the reader's range may be slower than the best
 INK = "#24292f"
 # An axis of powers of ten, 0.01 to 10,000
 POWERS = {
@@ -48,8 +48,8 @@ DRAWN += ["data", "curve", "method", "sparsity", "level", "what"]
 
 
 class Kind(NamedTuple):
-    """What is moved: its power, the words of its axis before and after, what batch sizes are over,
-    the words of the three zones.
+    """A quantity to move: its power, the titles of its axis before and after, what batch sizes are
+    divided by, and the words in the three zones.
     """
 
     power: int
@@ -70,7 +70,7 @@ KINDS = {
 
 
 def steps(points: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are drawn of steps to result, a row per point: DRAWN.
+    """The data of the figure for steps to result, a row per point: DRAWN.
 
     Args:
         points: from `lib.claims.front.collapsed`.
@@ -86,11 +86,11 @@ def steps(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
-    """The same of best learning rates.
+    """The same for best learning rates.
 
     Args:
-        series: of every curve name, method, data (set), sparsity, points ([batch size, rate]),
-            eta_inf and B_eta (in examples).
+        series: for every curve its name, method, data (set), sparsity, points ([batch size,
+            rate]), eta_inf and B_eta (in examples).
     """
     points = pd.DataFrame(series).explode("points", ignore_index=True)
     names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
@@ -115,9 +115,9 @@ def _drawn(rows: pd.DataFrame, what: str, pruned: pd.Series) -> pd.DataFrame:
 
 
 def findings(rows: pd.DataFrame) -> dict[str, object]:
-    """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares
-    of points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how
-    many times above it LARS and CLARS lie at batch size 1.
+    """For dense networks, and for all (`all_`): the number of curves and points, and the share of
+    points within a factor of 1.1, 1.2 and 1.5 of their curve (tenth, fifth, half), in words.  far:
+    by what factors LARS and CLARS lie above their curves at batch size 1.
 
     Args:
         rows: from `steps`.
@@ -133,26 +133,26 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
 
 # --- the chart ------------------------------------------------------------------------------------
 
-# What is true of the moved curves alone comes with the end of the slide: before, it would lie
-# beyond the plot, and take its room
+# Marks that hold only for the moved curves appear at the end of the slide: earlier they would lie
+# outside the plot and shrink it
 MOVED = 0.96
 THERE = f"datum.what === quantity && together > {MOVED}"
 FADE = f"clamp((together - {MOVED}) / (1 - {MOVED}), 0, 1)"
 GIVEN = "(C > 0 && a > 0 && b > 0)"
-# As `chapters.sheet.decide`; the fields hold texts
+# As in `chapters.sheet.decide`; the fields hold strings
 HALF = f"(1 + {MORE} * ((+a) + b * C + 2 * sqrt(a * b * C)) / sqrt(a * b * C) / 2)"
 REACH = f"({HALF} + sqrt({HALF} * {HALF} - 1))"
 SHORT = "format(+format({0}, '.2r'), ',')"  # two digits
 
 
 def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
-    """All curves, which a slider moves onto one, over a strip of what they are off by.
+    """All curves, which a slider moves onto one, above a strip of their residuals.
 
-    A tick shows pruned networks, three fields set the reader's diamond, and where there are rows of
-    both KINDS, a menu chooses.
+    A checkbox shows pruned networks, three fields set the reader's diamond, and a menu chooses
+    between KINDS if there are rows of both.
 
     Args:
-        rows: from `steps`, of `rates`, or of both.
+        rows: from `steps`, from `rates`, or from both.
     """
     kinds = list(dict.fromkeys(rows["what"]))
     x, y = _scale(rows, "batch_size", "at"), _scale(rows, "value", "level")
@@ -171,7 +171,7 @@ def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
-    """What the reader sets, and what is said of it."""
+    """The reader's controls, and the parameters computed from them."""
     together = alt.binding_range(min=0, max=1, step=0.01, name="slide the curves together ")
     pruned = alt.binding_checkbox(name="pruned networks, too ")
     fields = {"C": "your C (examples) ", "a": "a (s a step) ", "b": "b (s an example) "}
@@ -188,7 +188,7 @@ def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
 
 
 def _title(rows: pd.DataFrame) -> str:
-    """The figure's title, as it follows the controls."""
+    """An expression for the figure's title, which follows the controls."""
     curves = rows.groupby("what").curve.nunique().to_dict()
     dense = rows[rows.sparsity == 0].groupby("what").curve.nunique().to_dict()
     count = f"(pruned ? {json.dumps(curves)} : {json.dumps(dense)})[quantity]"
@@ -200,13 +200,13 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _follows(before: str, after: str, between: str = "'… moving'") -> str:
-    """An expression that follows the slider; all are expressions."""
+    """An expression that follows the slider; the arguments are expressions, too."""
     return f"together < 0.02 ? {before} : together > 0.98 ? {after} : {between}"
 
 
 def _scale(rows: pd.DataFrame, column: str, by: str) -> alt.Scale:
-    """A logarithmic scale whose ends move with the slider, from those of a column to those of the
-    column over another.
+    """A logarithmic scale whose ends move with the slider, from the ends of `column` to the ends of
+    `column` over `by`.
     """
     ends = {}
     for what, points in rows.groupby("what"):
@@ -240,7 +240,7 @@ def _colour(rows: pd.DataFrame) -> alt.Color:
 
 
 def _moved(rows: pd.DataFrame) -> alt.Chart:
-    """The rows of what is shown, with x and y."""
+    """A chart of the rows that are shown, with x and y."""
     shown = "datum.what === quantity && (pruned || datum.sparsity === 0)"
     return (
         alt.Chart(rows)
@@ -253,7 +253,7 @@ def _moved(rows: pd.DataFrame) -> alt.Chart:
 
 
 def _strip(rows: pd.DataFrame, x: alt.Scale) -> list[alt.Chart]:
-    """Every point over its curve; beyond the ends of the axis, at its edge."""
+    """Every point over its curve; points beyond the axis are drawn at its end."""
     scale = alt.Scale(type="log", domain=list(STRIP), clamp=True, nice=False)
     scale.range = [HEIGHT, HEIGHT - LOW]
     y = alt.Y("off:Q", scale=scale, title=None).axis(
@@ -286,7 +286,7 @@ def _faded(most: float = 1) -> alt.OpacityValue:
 
 
 def _zones(kinds: list[str], x: alt.Scale) -> list[alt.Chart]:
-    """The outer zones shaded, words on all three, and at the top the examples over the fewest."""
+    """The outer zones shaded, words in all three, and at the top the examples over the fewest."""
     left, right = EDGES
     places = pd.DataFrame({"low": [1e-6, left, right], "high": [left, right, 1e6]})
     places = places.assign(place=[left, 1.0, right])
@@ -324,7 +324,7 @@ def _reader(x: alt.Scale, y: alt.Scale) -> alt.LayerChart:
 
 
 def _titles(kinds: list[str]) -> list[alt.Chart]:
-    """Those of the axes, which follow the slider."""
+    """Titles of the axes, which follow the slider."""
     raw, moved = ({k: getattr(KINDS[k], name) for k in kinds} for name in ("raw", "moved"))
     up = _follows(*(f"{json.dumps(words)}[quantity]" for words in (raw, moved)))
     sizes = {k: f"batch size, over {KINDS[k].over}" for k in kinds}

@@ -1,4 +1,4 @@
-"""What Zhang et al. (2024) say of language models, and what is measured of it."""
+"""What Zhang et al. (2024) say about language models, and what this book measured."""
 
 import numpy as np
 
@@ -12,8 +12,8 @@ TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare-width-128": 128}  # half
 
 
 def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k,
-    2]; within REACH where steps do not fall, or as fast as the batch grows.
+    """ln of the critical batch size [k] of c1/B + c2 through two points, for rows of ln K* [k, 2];
+    limited to REACH if steps do not fall, or fall as fast as the batch grows.
     """
     (small, large), (first, last) = sizes, np.exp(logs).T
     c1, c2 = small * large * (first - last), large * last - small * first

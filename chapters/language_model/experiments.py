@@ -1,5 +1,5 @@
-"""What this chapter measures besides searches: what goals in nats stand for, what pruning leaves of
-each layer, and the noise along a trial.
+"""What this chapter measures besides searches: how well n-grams meet goals in nats, what pruning
+leaves of each layer, and the noise along a trial.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lib.workloads.catalogue import WorkloadName
 
 @spec
 class Rungs:
-    """N-gram models up to an order, counted on the training part of a text in one split."""
+    """N-gram models up to an order, counted on the training part of one split of a text."""
 
     dataset: Literal[*texts.NAMES]
     order: Count(8) = 5
@@ -35,11 +35,11 @@ class Rungs:
 
 
 def climb(ids: np.ndarray, order: int, split: int = 0) -> pd.DataFrame:
-    """How well n-grams up to `order` do on a text, int64 [characters]: n, asked ("windows" or
+    """How well n-grams up to `order` predict a text, int64 [characters]: n, asked ("windows" or
     "all"), nats, error and characters.
 
-    "windows" are the answers that networks are asked for, with no context from before a window;
-    "all" are those of the whole validation part but its first character.
+    "windows": the characters that networks have to predict, without context from before a window;
+    "all": the whole validation part except its first character.
     """
     training, (first, last), _ = texts.parts(len(ids), split)
     tables = ngrams.count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
@@ -71,7 +71,7 @@ class Pruned(WithSearch):
         return Search(self.workload, 1, **fields)
 
     def measure(self) -> pd.DataFrame:
-        """trial, name of the parameter tensor, kept and all (counts), a row each."""
+        """A row per trial and parameter tensor: trial, name, and kept and all weights (counts)."""
         # Imports PyTorch, which is slow; most chapters only read records
         from lib.engine import pruning
         from lib.measuring import one_search
@@ -83,7 +83,7 @@ class Pruned(WithSearch):
 
 
 def followed() -> list:
-    """In exact lock step, on a quarter of the training set."""
+    """Tracks of exact searches, with gradients on a quarter of the training set."""
     cells = plans.study("shakespeare-exact").searches
     return tracks.of_cells(cells, 1, points=12, examples=4000, smoothness=False)
 

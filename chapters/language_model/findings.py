@@ -1,4 +1,4 @@
-"""The values of the sentences on the language model, its table and its figure."""
+"""The sentences' values, the tables and the figure of the page on the language model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lib.workloads.tasks import TASKS
 
 
 def findings(data: SimpleNamespace) -> dict:
-    """All values in the page's sentences, of `text_results.read`, as far as on record."""
+    """All values in the page's sentences that are on record; data: from `text_results.read`."""
     trials, written = data.trials, TASKS[data.work.task].written
     goals, main = scaling.goals(trials), text_results.main_of(trials)
     points, line = text_results.curves(trials), main_line(trials)
@@ -41,14 +41,14 @@ def findings(data: SimpleNamespace) -> dict:
 
 
 def main_line(trials: pd.DataFrame) -> pd.Series | None:
-    """The row of `text_results.fits` of the method in the lead, if enough batch sizes met the goal."""
+    """The row of `text_results.fits` for the main method, if enough batch sizes met the goal."""
     fits = text_results.fits(trials)
     line = fits[fits.algorithm == text_results.main_of(trials).algorithm.iloc[0]]
     return line.iloc[0] if len(line) else None
 
 
 def _rung(rungs: pd.DataFrame, goal: float) -> str:
-    """Beside which n-gram models a goal lies."""
+    """Which n-gram models a goal lies between, in words."""
     worse = rungs.nats > goal
     if not worse.any():
         return "above the 1-gram model"
@@ -58,7 +58,7 @@ def _rung(rungs: pd.DataFrame, goal: float) -> str:
 
 
 def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
-    """What was measured of the book's text besides curves: quantity, value."""
+    """What was measured on the book's text besides curves: quantity, value."""
     trials = data.trials
     matrix = data.layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
     sums = data.layers.groupby(matrix.replace("key", "query"))[["kept", "all"]].sum()
@@ -82,7 +82,7 @@ def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
 
 
 def fitted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lines of one goal, of `text_results.fits`."""
+    """The table of the fits at one goal; rows: from `text_results.fits`."""
     return pd.DataFrame(
         {
             "training method": rows.curve,
@@ -99,8 +99,8 @@ NATS = "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f')
 
 
 def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
-    """Steps to result against batch size, a colour per curve; a slider over goals from `start` on.
-    points: from `text_results.curves`.
+    """Steps to result against batch size, one colour per curve; a slider sets the goal.
+    points: from `text_results.curves`.  start: the goal shown first.
     """
     lines = points.drop_duplicates("curve")
     shades = lines.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)

@@ -1,4 +1,4 @@
-"""A language model: its searches on record, its curves, and what its page reads."""
+"""A language model: its searches on record, its curves, and the data of its page."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 
 BEGAN = runner.began()
 METHODS = ("adam", "muon", "momentum", "sgd")
-MAIN = "adam"  # beside which the others are put
-# Of a trial at batch size 1, at most; at others over the root of the batch size: larger batches take
+MAIN = "adam"  # the method that others are compared with
+# Limit for a trial at batch size 1, divided by the root of other batch sizes: larger batches take
 # fewer steps, which cost more
 STEPS = 40_000
 
 
 def read(chosen) -> SimpleNamespace:
-    """All records of one text, from the page's parameters; a toy is of a made-up text.
+    """All records of the text that the page's parameters name; budget "smoke" takes a made-up text.
 
-    work: the workload; trials: `at_their_goals`; rungs: n-gram models of the text, asked what
-    networks are asked: n, nats; followed: the fastest trial's noise scales, by step, and layers:
-    what pruning leaves, both empty for a reader's own; stopped: what to know where the minutes were
-    over before the searches, a sentence each.
+    work: the workload; trials: from `at_their_goals`; rungs: n-gram models on the characters that
+    networks predict: n, nats; followed: the fastest trial's noise scales, by step, and layers: what
+    pruning leaves, both empty for a reader's own text; stopped: sentences that say so if the
+    minutes ran out before all searches ended.
 
-    Raises BookError if they were over before the first search ended.
+    Raises BookError if they ran out before the first search ended.
     """
     sizes, name = chosen.batch_sizes, chosen.workload
     if chosen.budget == "smoke":
@@ -67,8 +67,8 @@ def read(chosen) -> SimpleNamespace:
 
 
 def _within_minutes(planned: Study, chosen) -> tuple[pd.DataFrame, list[str]]:
-    """The trials of the searches that are there after so many minutes, if they are limited, and
-    what is to be known if some are lacking.
+    """The trials of the searches that end within the page's minutes, if these are limited, and a
+    sentence for the reader if some searches are missing.
     """
     if chosen.budget != "full" or not chosen.minutes:
         return sweeps.results(planned, chosen.budget), []
@@ -79,10 +79,10 @@ def _within_minutes(planned: Study, chosen) -> tuple[pd.DataFrame, list[str]]:
     except OutOfTime:
         number = len(planned.searches)
         ended = number - len(results.missing(planned))
-        when = f"by {chosen.minutes} minutes after {ended} of {number} searches"
+        when = f"after {chosen.minutes} minutes and {ended} of {number} searches"
         if not ended:
-            raise BookError(f"minutes: stopped {when}; the same line goes on from there") from None
-        return results.read(planned), [f"Stopped {when}. The same line goes on from there."]
+            raise BookError(f"minutes: stopped {when}; run the same command to continue") from None
+        return results.read(planned), [f"Stopped {when}. Run the same command to continue."]
 
 
 WORDS = (
@@ -93,7 +93,7 @@ WORDS = (
 
 
 def write_toy(file: Path) -> str:
-    """Write a text of a few words, the same every time; returns its name, with goals."""
+    """Write a text of a few words, the same every time; returns the workload's name with goals."""
     draw = random.Random(0)
     lines = (f"the {' '.join(map(draw.choice, WORDS))}.\n" for _ in range(900))
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -103,10 +103,10 @@ def write_toy(file: Path) -> str:
 
 
 def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bool) -> Study:
-    """So many searches of the language model called `name` by every method at every batch size.
+    """`searches` searches of the language model `name` with every method at every batch size.
 
-    Of the book's own text those that it plans, pruned networks' too; of an exact search and a race
-    the one on record.  beyond: also those that it does not plan and that have no record.
+    For the book's text these are the planned ones, including pruned networks; of an exact search
+    and a race, the one on record.  beyond: also searches neither planned nor on record.
     """
     point = operator.attrgetter("replicate", "batch_size", "algorithm")
     points = set(itertools.product(range(searches), batch_sizes, methods))
@@ -117,7 +117,7 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
         and cell.trials == trials
         and point(cell) in points
     ]
-    # Of several at a point the first on record, or else the last
+    # If several share a point, the first on record, or else the last
     chosen = [*planned, *reversed(recorded(planned).values())]
     cells = {(point(cell), cell.sparsity): cell for cell in chosen}
     # A reader's text has one split
@@ -126,7 +126,7 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
         **{number: range(searches), "batch_size": batch_sizes},
         trials=trials,
         hits=1,
-        race=3.0,  # a wide one, since no record tells what races do on texts
+        race=3.0,  # a cautious one: no record shows what races do on texts
         algorithm=methods,
         workload=name,
     )
@@ -139,8 +139,8 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
 
 
 def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The table with every search of a pruned network read as one that waited for the easier goal,
-    where the book has such a workload: what a search waits for changes nothing before.
+    """The trials with every search of a pruned network read at the easier goal, if the book has
+    that workload: the goal a search waits for does not affect the steps before it.
     """
     easier = name + EASIER
     if easier not in WORKLOADS:
@@ -160,7 +160,7 @@ def titles(rows: pd.DataFrame) -> list[str]:
 
 
 def main_of(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials of the dense network by MAIN, or else by the method that was searched most."""
+    """The dense network's trials with MAIN, or else with the method that was searched most."""
     dense = trials[trials.sparsity == 0]
     names = dense.algorithm.value_counts()
     return dense[dense.algorithm == (MAIN if MAIN in names else names.index[0])]
@@ -180,7 +180,7 @@ def goal(trials: pd.DataFrame) -> float:
 
 
 def pruned_goal(trials: pd.DataFrame) -> float:
-    """The hardest goal that the pruned network, if there is one, and the dense one both met."""
+    """The hardest goal met by both the dense network and the pruned one, if there is one."""
     return max(goal(trials), scaling.fitting(trials[trials.sparsity > 0]) or 0)
 
 
@@ -199,7 +199,7 @@ def fits(trials: pd.DataFrame) -> pd.DataFrame:
 
 def pruned_over_dense(trials: pd.DataFrame) -> pd.DataFrame:
     """`scaling.steps_ratio` of the pruned network over the dense one to `pruned_goal`, and missed:
-    whether a search of the pruned one missed it, so that the ratio is a lower bound.
+    whether a search of the pruned network missed it, which makes the ratio a lower bound.
     """
     curves = scaling.curves(scaling.at_goal(trials, pruned_goal(trials)), least=1)
     dense = curves[tuple(main_of(trials)[scaling.CURVE].iloc[0])]

@@ -1,5 +1,5 @@
-"""What Shallue et al. (2019) and McCandlish et al. (2018) say of tuning, and the rules that judge
-it.
+"""What Shallue et al. (2019) and McCandlish et al. (2018) say about tuning, and the rules that
+judge these claims.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from lib.analysis import ranges, rates, scaling
 from lib.analysis.fixed_budgets import whole
 from lib.claims.claim import Change, Group, claim, interval
 from lib.claims.names import REPEATS, is_shallue2019, rows, title
-from lib.records import results
-from lib.studies import plans
 from lib.workloads.catalogue import workload
 
 SUMMARISED = "Shallue et al. 2019"
@@ -30,21 +28,20 @@ TWICE = Change(
     "the same rule, searches of FC-128×3 on all of MNIST counted under two names",
     "they are the same searches",
 )
-SPLITS = "mnist-budget-splits", "fashion-mnist-budget-splits"
 Curve = tuple[tuple, pd.DataFrame, pd.DataFrame, str]
 Share = tuple[float, float, float]  # with the ends of its interval
 
 
 def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
-    """Every dense curve of a method with an effective learning rate: workload and algorithm; ln of
+    """Every dense curve of a method with an effective learning rate: (workload, algorithm); ln of
     the best rate and of K* [searches, batch sizes]; a note.
 
-    Those of the page's own searches come first; others are of searches that tuned more, of whose
-    trials those count whose momentum had built up, and which count where they ended too soon, too.
+    Curves of the page's searches come first, then those of searches that tuned more.  Of these,
+    only trials whose momentum had built up count, but even if their search ended too soon.
 
     Args:
         trials: of the other searches.
-        soon: whether the page's own count where they ended too soon.
+        soon: whether the page's searches count even if they ended too soon.
     """
     cells = [c for c in searched.planned() if c.algorithm in EFFECTIVE and not c.sparsity]
     laws = searched.laws(searched.recorded(cells), cells, soon)
@@ -61,7 +58,7 @@ def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
 
 
 def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
-    """Dense trials at effective rates; those whose momentum had not built up met no goal."""
+    """Dense trials with effective rates; trials whose momentum had not built up count as missed."""
     dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
     dense = dense[~dense.workload.isin(REPEATS)]
     built = ranges.builds_up_in(dense) < dense.steps / 10
@@ -72,7 +69,7 @@ def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
 def _judged(
     curves: Iterator[Curve], statistic: Callable[..., float], is_own: Callable[[str], bool]
 ) -> list[Group]:
-    """A group per network and method of `best_rates`, of a statistic of its tables."""
+    """A group per curve of `best_rates`: a statistic of its tables, with the jackknife's error."""
     effects, notes = {}, {}
     for key, *tables, note in curves:
         effects[key], notes[key] = rates.jackknife(statistic, *tables), note
@@ -80,7 +77,7 @@ def _judged(
 
 
 def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Batch sizes that have a rate, and ln of their best rate."""
+    """Batch sizes that have a best rate, and its ln."""
     means = logs.mean().dropna()
     return means.index.to_numpy(float), means.to_numpy()
 
@@ -93,7 +90,7 @@ def rise(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
 
 
 def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
-    """The error of the better one of RULES at batch sizes left out in turn."""
+    """The error of the better of RULES at batch sizes left out in turn."""
     return min(rates.error(rule, *_means(logs)) for rule in RULES)
 
 
@@ -249,9 +246,8 @@ def failing():
 
 
 def _of_trials(measure: Callable[[pd.DataFrame], Share | None]) -> list[Group]:
-    """A group per network on which a share and its interval are known, of trials run to budgets."""
-    further = (results.read(plans.study(name)) for name in SPLITS)
-    trials, groups = pd.concat([whole(), *further], ignore_index=True), []
+    """A group per network whose trials ran to budgets: a share of trials with its interval."""
+    trials, groups = whole(splits=True), []
     for name, searches in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
         least = searches.groupby("batch_size").size().min()
         note = f"{least} trials a batch size"
@@ -262,9 +258,9 @@ def _of_trials(measure: Callable[[pd.DataFrame], Share | None]) -> list[Group]:
 
 
 def moved(trials: pd.DataFrame) -> Share | None:
-    """The share of a workload's trials that reach the goal which is gained at fixed steps, or lost
-    at fixed epochs, from the smallest batch to the largest: the lesser of the two.  None under 5
-    batch sizes.
+    """The gain, from the smallest batch to the largest, in the share of a workload's trials that
+    reach the goal within fixed steps, or the loss within fixed epochs: the lesser of the two.  None
+    below 5 batch sizes.
     """
     small = workload(trials.workload.iloc[0]).train_size < 10_000
     steps, examples = (1024, 2**14) if small else (4096, 2**18)
@@ -277,7 +273,7 @@ def moved(trials: pd.DataFrame) -> Share | None:
 
 
 def lost(trials: pd.DataFrame) -> Share:
-    """The share of one workload's trials that fail at the smallest batch size less that at the
+    """The share of one workload's trials that fail at the smallest batch size minus that at the
     largest, within equal steps.
     """
     steps = int(trials.groupby("batch_size").max_steps.max().min())
@@ -293,7 +289,7 @@ def _shares(trials: pd.DataFrame, counted: pd.Series) -> list[Share]:
 
 
 def _less(before: Share, after: Share) -> Share:
-    """One share less another: Newcombe's (1998) interval of the difference."""
+    """One share minus another, with Newcombe's (1998) interval of the difference."""
     (a, a_low, a_high), (b, b_low, b_high) = before, after
     low, high = np.hypot(a - a_low, b_high - b), np.hypot(a_high - a, b - b_low)
     return a - b, float(a - b - low), float(a - b + high)

@@ -1,4 +1,4 @@
-"""What this chapter measures besides searches: the time that gradient flow takes to a goal."""
+"""What this chapter measures besides searches: the time to a goal in gradient flow."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lib.records import store
 from lib.studies.search import NUMBER
 from lib.workloads.catalogue import WorkloadName, workload
 
-SPLITS = (101, 102, 103)  # those of the searches
+SPLITS = (101, 102, 103)  # as in the searches
 
 
 @spec
 class Flow:
-    """Gradient descent on all training examples at a rate so small that it follows the flow; the
-    weights are those of a trial of the searches.
+    """Gradient descent on all training examples at a rate small enough to follow the flow, from the
+    initial weights of a trial of the searches.
     """
 
     workload: WorkloadName
@@ -31,7 +31,7 @@ class Flow:
         return {"dataset": work.dataset, "model": work.model}
 
     def measure(self) -> pd.DataFrame:
-        """goal; time (the rate times the steps to it), a row per goal that was met."""
+        """A row per goal that was met: goal, time (the rate times the steps to it)."""
         import torch
         from torch.nn.functional import cross_entropy
 

@@ -19,7 +19,7 @@ from lib.studies import plans
 from lib.wording import brief, named, percent, with_interval
 from lib.workloads.catalogue import workload
 
-SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
+SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to saturate
 WORDS = {
     measured.DEFINED: "as defined",
     measured.SOONER: "also those that ended sooner",
@@ -29,8 +29,8 @@ VERDICTS = {True: "as predicted", False: "not as predicted", None: "a bound"}
 
 
 def series() -> list[dict[str, object]]:
-    """The law of every curve of SATURATING and of `ENOUGH` searches, for figures of other pages:
-    name, method, data (set), sparsity, points ([batch size, best rate]), eta_inf, b_eta.
+    """The law of every curve with a method in SATURATING and `ENOUGH` searches, for other pages'
+    figures: name, method, data (set), sparsity, points ([batch size, best rate]), eta_inf, B_eta.
     """
     tables = measured.on_record()[measured.DEFINED]
     return [
@@ -50,8 +50,8 @@ def series() -> list[dict[str, object]]:
 
 
 def searches(chosen) -> tuple[pd.DataFrame, dict[str, Tables]]:
-    """The searches behind the page, and `measured.tables` by reading, the curve asked for first:
-    the book's, or those of a reader's own.
+    """The searches behind the page, and `measured.tables` by reading with the chosen curve first:
+    the book's, or those of a reader's own searches.
     """
     study, planned = searched.requested(chosen), searched.planned()
     if chosen.budget == "smoke" or not set(study.searches) <= set(planned):
@@ -85,7 +85,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         with_curves(easy, "costs", *SATURATING, "adam"),
     )
     times, drawn = [None] * 5, []
-    if len(costs):  # of the curve that figures show before another is chosen
+    if len(costs):  # for the curve that figures show initially
         times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
     came = predictions_table(readings).iloc[:, 1:]
@@ -124,8 +124,8 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
 
 
 def elsewhere() -> dict[str, object]:
-    """On how many other networks the law was tried, and on how many it came true; of R10 and R11,
-    how far its rates were off at most.
+    """On how many other networks the law was tried (tried) and held (came); for R10 and R11, the
+    largest factor by which its rates were off.
     """
     cases, _ = predictions.elsewhere()
     off = {what.partition(".")[0]: value for what, value, _ in cases}
@@ -134,7 +134,7 @@ def elsewhere() -> dict[str, object]:
 
 
 def draws() -> list[str]:
-    """From what every method's rates are drawn in the searches planned."""
+    """The range from which the planned searches draw each method's rates."""
     ranges = {cell.algorithm: cell.space.partition(",")[0] for cell in searched.planned()}
     return [
         f"{named(method)} {rates.partition('=')[2].replace('..', ' to ')}"
@@ -147,8 +147,8 @@ def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:
 
 
 def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
-    """The curves of SGD on which recorded paths to the goal were followed, with noise_c and
-    noise_b: the noise scale along these, of searches that tune all, over C and over B_eta;
+    """The curves of SGD for which paths to the goal are on record, with noise_c and noise_b: the
+    noise scale along these paths, of searches that tune everything, over C and over B_eta;
     nearer_c: whether it is nearer to C.
     """
     if sgd.empty:
@@ -162,7 +162,7 @@ def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
 
 
 def _factor(points: pd.DataFrame) -> float | None:
-    """The largest factor between two products of steps and best rate of one curve."""
+    """The largest factor between two products of steps and best rate within a curve."""
     if points.empty:
         return None
     products = (points.steps * points.rate).groupby([points[name] for name in measured.ABOUT])
@@ -170,8 +170,8 @@ def _factor(points: pd.DataFrame) -> float | None:
 
 
 def _spread(tuned: pd.DataFrame) -> float | None:
-    """By which factor steps times rate differ between batch sizes, at one rate over the best: the
-    root mean square over curves and rates from a third to three times the best.
+    """The factor by which steps times rate differs between batch sizes at the same rate over the
+    best: the root mean square over curves and rates from a third to three times the best.
     """
     if tuned.empty:
         return None
@@ -184,7 +184,7 @@ def _spread(tuned: pd.DataFrame) -> float | None:
 
 
 def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
-    """The row of every curve, and how a table begins that has one row for each."""
+    """For every curve, its row and the first cell of a table with a row per curve."""
     return [
         (row, {"curve": f"{name_of(row)}, {named(row['algorithm'])}"})
         for row in curves(tables, least=1).to_dict("records")
@@ -192,7 +192,7 @@ def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
 
 
 def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
-    """A row per network, method and sparsity: rho in two readings, and what else the law says."""
+    """A row per network, method and sparsity: rho in two readings, and the law's constants."""
     rows = []
     for row, names in _curves(readings[measured.DEFINED]):
         constants = {"η∞": "eta_inf", "Bη": "b_eta", "exponent": "exponent", "C": "critical"}
@@ -209,14 +209,14 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
 
 
 def _rho(rows: pd.DataFrame) -> str:
-    """Of at most one curve; without an interval of one search, or where few sizes have a rate."""
+    """rho of at most one curve, without an interval if it has one search or few best rates."""
     for rho, *ends in rows[["rho", "rho_low", "rho_high"]].to_numpy():
         return with_interval(rho, *ends) if np.isfinite(ends).all() and ends[0] else brief(rho)
     return brief(np.nan)
 
 
 def rules_table(tables: Tables) -> pd.DataFrame:
-    """A row per curve: the error of every rule at sizes left out, of ln of the rate."""
+    """A row per curve: every rule's error in ln of the rate, at sizes left out."""
     rows = (
         names | {rule: row[rule] for rule in measured.RIVALS} for row, names in _curves(tables)
     )
@@ -224,8 +224,8 @@ def rules_table(tables: Tables) -> pd.DataFrame:
 
 
 def costs_table(tables: Tables) -> pd.DataFrame:
-    """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
-    and twice it, and at the rate that each rule gives, fitted to the other sizes; ≥: a bound.
+    """A row per curve: steps over those at the best rate, the geometric mean over sizes, at half
+    and twice that rate, and at the rate of each rule fitted to the other sizes; ≥: a lower bound.
     """
     rules = [*measured.OFF, *measured.RIVALS]
     return pd.DataFrame(
@@ -235,7 +235,7 @@ def costs_table(tables: Tables) -> pd.DataFrame:
 
 
 def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
-    """What was predicted, and what came in every reading."""
+    """Every prediction, and its outcome in each reading."""
     curves = {(cell.workload, cell.algorithm, cell.sparsity) for cell in searched.planned()}
     rows = []
     for key, (_, judged, what) in predictions.JUDGED.items():
@@ -249,12 +249,12 @@ def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
 
 
 def in_full() -> pd.DataFrame:
-    """What was predicted, in full."""
+    """The full text of every prediction."""
     return pd.DataFrame(predictions.texts().items(), columns=["", "predicted"])
 
 
 def cases_table(tables: Tables) -> pd.DataFrame:
-    """What came of every prediction on every curve."""
+    """The outcome of every prediction on every curve."""
     return outcomes(
         (f"{key}. {what}", value, fine)
         for key in predictions.JUDGED
@@ -263,6 +263,6 @@ def cases_table(tables: Tables) -> pd.DataFrame:
 
 
 def outcomes(cases: Iterable[tuple[str, float, bool | None]]) -> pd.DataFrame:
-    """What was measured, its value, and whether it came as predicted (None: a bound)."""
+    """A table of cases: what was measured, its value, and the verdict (None: a bound)."""
     rows = [(what, value, VERDICTS[fine]) for what, value, fine in cases]
     return pd.DataFrame(rows, columns=["what", "measured", "verdict"])

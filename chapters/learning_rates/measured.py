@@ -1,4 +1,4 @@
-"""What searches on the learning rate say, as tables: curves, points, and what rules cost."""
+"""Results of the searches on the learning rate, as tables: curves, points, and costs of rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lib.studies.search import Search
 from lib.wording import brief, percent
 from lib.workloads.catalogue import workload
 
-# How curves are read: the place of the goal, and whether searches that ended too soon count, too
+# How curves are read: the place of the goal, and whether searches that ended too soon count
 DEFINED, SOONER, EASY = "as defined", "sooner", "easiest goal"
 READINGS = {DEFINED: (READ, False), SOONER: (READ, True), EASY: (EASIEST, False)}
 BASE = 64  # batch size at which one rate is tuned
@@ -27,15 +27,15 @@ OFF = {"half": 0.5, "twice": 2.0}  # times the best rate
 ONE = "the law, from one size"
 LINEAR, ROOT = "linear from one size", "square root from one size"
 FROM_ONE = {"no change": 0.0, LINEAR: 1.0, ROOT: 0.5}
-FORMS = ("saturating", "saturating square root", "surge")  # that rates may have
+FORMS = ("saturating", "saturating square root", "surge")  # fitted to the rates
 BINS = 0.5  # width of a bin of ln(rate / best rate) of tuning curves
 ABOUT = ["workload", "algorithm", "sparsity"]
-FAR = 0.15, 0.3  # of the best rate, between which is far below
+FAR = 0.15, 0.3  # rates between these shares of the best one are far below it
 Tables = dict[str, pd.DataFrame]
 
 
 def on_record() -> dict[str, Tables]:
-    """`tables` of all that is planned, by reading."""
+    """`tables` of all planned searches on record, by reading."""
 
     def lists() -> dict:
         cells = searched.planned()
@@ -52,7 +52,7 @@ def on_record() -> dict[str, Tables]:
 
 
 def by_reading(trials: pd.DataFrame, cells: Iterable[Search]) -> dict[str, Tables]:
-    """`tables` of these trials of `lib.records.results.read`, by reading."""
+    """`tables` of these trials from `lib.records.results.read`, by reading."""
     return {
         reading: tables(searched.laws(searched.at_goals(trials, place), cells, soon))
         for reading, (place, soon) in READINGS.items()
@@ -60,16 +60,16 @@ def by_reading(trials: pd.DataFrame, cells: Iterable[Search]) -> dict[str, Table
 
 
 def tables(laws: dict[Key, Law]) -> Tables:
-    """What curves of three sizes or more say, in tables that begin with ABOUT.
+    """Results of curves with at least three batch sizes, in tables that begin with ABOUT.
 
-    curves: n, searches (of batch sizes, all together), soon, edge (how many do not count); C, rho
-    with its ends, eta_inf, b_eta, exponent; falls (the product at the smallest batch size over that
-    at the largest), fold (the same of K*); rms of every rule, by its name.
-    points: batch_size, rate, steps; the rates of FORMS, fitted to all of them, by their names.
+    curves: n, searches (one per batch size), soon, edge (how many do not count, and why); critical
+    (C), rho with its ends, eta_inf, b_eta, exponent; falls (steps times rate at the smallest batch
+    size over that at the largest), fold (the same for K*); error of every rule, by its name.
+    points: batch_size, rate, steps; the rates of FORMS, fitted to all points, by their names.
     costs: rule, batch_size, cost (ln of steps over those at the best rate), bound, off (ln of the
     rate over the network's best).
-    tuning: batch_size, over (rate over the best, middle of a bin), distance (K eta over K* and the
-    best rate, the median; NaN where most trials had not met the goal), trials.
+    tuning: batch_size, over (rate over the best, middle of a bin), distance (K eta over K* times
+    the best rate, the median; infinite ones are left out), trials.
     """
     parts = {"curves": [], "points": [], "costs": [], "tuning": []}
     for key, law in laws.items():
@@ -88,7 +88,7 @@ def tables(laws: dict[Key, Law]) -> Tables:
 
 
 def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
-    """ln of rho in the mean over the other networks of the same method; None if there are none."""
+    """ln of rho, the mean over other networks with the same method; None if there are none."""
     others = [
         law.rho.value
         for (network, method, *_), law in laws.items()
@@ -98,7 +98,7 @@ def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
 
 
 def curves(tables: Tables, *methods: str, least: int = ENOUGH) -> pd.DataFrame:
-    """The curves of so many searches, or as many as any has, of these methods or of all."""
+    """The curves with `least` searches (or the most that any has), of these methods or of all."""
     table = tables["curves"]
     if table.empty:
         return table
@@ -113,7 +113,7 @@ def rows_of(table: pd.DataFrame, curve: dict) -> pd.DataFrame:
 
 
 def with_curves(tables: Tables, name: str, *methods: str) -> pd.DataFrame:
-    """The rows of a table that are of `curves`, with what these say."""
+    """The rows of a table that belong to `curves`, with the constants of these."""
     constants = curves(tables, *methods)
     if constants.empty:
         return tables[name].iloc[:0]
@@ -122,8 +122,8 @@ def with_curves(tables: Tables, name: str, *methods: str) -> pd.DataFrame:
 
 
 def times(costs: pd.DataFrame) -> pd.Series:
-    """Times the steps at the best rate by rule, in the geometric mean over its rows, in words; ≥
-    where it is a bound.
+    """Steps over those at the best rate, by rule: the geometric mean over its rows, in words; ≥
+    marks a lower bound.
     """
     rules = costs.groupby("rule")
     means = np.exp(rules.cost.mean()).map(brief)
@@ -132,12 +132,12 @@ def times(costs: pd.DataFrame) -> pd.Series:
 
 
 def title_of(network: str) -> str:
-    """What the page calls it: of FC-128x3 easier goals alone are searched."""
+    """The page's name for a network, without "easier goal": FC-128x3 has only easier goals here."""
     return workload(network).title.removesuffix(", easier goal")
 
 
 def name_of(curve: dict) -> str:
-    """A network, and how much of it is pruned."""
+    """The page's name for a network, and how much of it is pruned."""
     title, sparsity = title_of(curve["workload"]), curve["sparsity"]
     return f"{title}, {percent(sparsity)} pruned" if sparsity else title
 
@@ -174,7 +174,7 @@ def _points(law: Law) -> pd.DataFrame:
 
 
 def _costs(law: Law, rho: float | None) -> Iterator[pd.DataFrame]:
-    """Of rules fitted to the other batch sizes, of rates that are off, and of rules from one."""
+    """Costs of rates that are off, of rules fitted to other sizes, and of rules from one size."""
     left_out = {
         rule: pd.Series(rates.left_out(rule, *law.points), law.best.index) for rule in RIVALS
     }
@@ -190,7 +190,7 @@ def _costs(law: Law, rho: float | None) -> Iterator[pd.DataFrame]:
 def from_one(
     law: Law, over: float | None, form: str = "saturating", base: int = BASE
 ) -> dict[str, pd.Series]:
-    """ln of the rates that rules give from the best one at a batch size, by rule and batch size.
+    """ln of the rates that rules predict from the best rate at batch size `base`, by rule and size.
 
     over: ln of the batch size at which a law of this form bends, over C; None: unknown.
     """
@@ -216,9 +216,9 @@ def _tuning(law: Law) -> pd.DataFrame:
 
 
 def far_below() -> pd.DataFrame:
-    """Steps times rate of dense SGD's trials at rates of FAR of the best, over the time that
-    gradient flow takes to the easiest goal: a row per network, search and batch size (workload,
-    split, batch_size), over (of the median trial; NaN where it had not met the goal).
+    """Steps times rate of dense SGD's trials with rates within FAR, over the time that gradient
+    flow takes to the easiest goal: a row per network, search and batch size (workload, split,
+    batch_size) whose median trial met the goal, with over, the ratio for that trial.
     """
     return pd.DataFrame(kept("rate-flow", lambda: _far_below().to_dict("list")))
 

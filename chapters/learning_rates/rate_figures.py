@@ -1,4 +1,4 @@
-"""Figures of the learning rate against the batch size; rows are of `measured.with_curves`."""
+"""Figures of the learning rate against batch size; rows come from `measured.with_curves`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TIMES = alt.Axis(format="~g", values=charts.DECADES, labelOverlap="parity")
 
 
 def labelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with what names their curve: network, method, both (curve), pruning (as SHAPES)."""
+    """The rows with names of their curve: network, method, both (curve), pruned (as in SHAPES)."""
     pruned = np.where(rows.sparsity > 0, PRUNED, DENSE)
     networks = pd.Series([name_of(row) for row in rows.to_dict("records")], rows.index)
     methods = rows.algorithm.map(named)
     curves = networks + ", " + methods
-    # The page is near the most bytes that it may have
+    # The page is close to its limit in bytes
     rows = rows.drop(columns="workload")
     return rows.assign(network=networks, method=methods, curve=curves, pruning=pruned)
 
@@ -41,9 +41,9 @@ def labelled(rows: pd.DataFrame) -> pd.DataFrame:
 def by_curve(
     layers: list[alt.Chart], rows: pd.DataFrame, said: Mapping[str, str]
 ) -> alt.LayerChart:
-    """The layers under a menu of the curves of `labelled` rows; the first is shown.
+    """The layers with a menu of the curves of `labelled` rows; the first is shown initially.
 
-    said: what the title says of every curve.
+    said: the title's words for every curve.
     """
     titles = {name: f"{name}: {said[name]}" for name in rows.curve}
     menu = charts.menu("curve", [*titles], [*titles][0], "curve")
@@ -52,7 +52,7 @@ def by_curve(
 
 
 def law(points: pd.DataFrame) -> alt.LayerChart:
-    """Best rates over eta_inf against batch sizes over B_eta, of all curves, about the form."""
+    """Best rates over eta_inf against batch sizes over B_eta, of all curves, with the form."""
     if points.empty:
         return charts.nothing(NOTHING)
     rows = labelled(points).assign(
@@ -77,9 +77,9 @@ def law(points: pd.DataFrame) -> alt.LayerChart:
 
 
 def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
-    """Steps times rate against the rate over the best, a line per batch size; a menu of curves.
+    """Steps times rate against the rate over the best, one line per batch size; a menu of curves.
 
-    costs: of the same curves, those of half and twice the best rate.
+    costs: the same curves' costs at half and twice the best rate.
     """
     if rows.empty:
         return charts.nothing(NOTHING)
@@ -105,7 +105,7 @@ def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
 
 
 def _found(words: str, rows: pd.DataFrame) -> dict[str, str]:
-    """These words on every curve, with its `measured.times` in their braces."""
+    """The words for every curve, with its `measured.times` in their braces."""
     return {curve: words.format_map(times(costs)) for curve, costs in rows.groupby("curve")}
 
 

@@ -1,4 +1,4 @@
-"""The searches in which the learning rate alone is tuned, and what those of a curve say of it."""
+"""The searches that tune only the learning rate, and what those of one curve say about it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 PLANNED = ("rates-digits", "rates-fc")
-LANGUAGE = "rates-shakespeare"  # one search, of which one prediction speaks
-FIRST = 101  # of the splits on which nothing else is searched
-NEAREST = 3  # trials whose steps tell those at a rate
+LANGUAGE = "rates-shakespeare"  # one search, which one prediction is about
+FIRST = 101  # of the splits that only these searches use
+NEAREST = 3  # trials whose mean estimates the steps at a rate
 READ, EASIEST = 1, -1  # places in the ladder of goals; curves are read at READ
 Key = tuple[str, str, str, float]  # as of CURVE
 
@@ -35,8 +35,8 @@ def study(cells: Iterable[Search]) -> Study:
 
 
 def requested(chosen) -> Study:
-    """The searches that a reader asks for: those of the network, method and batch sizes that are
-    planned, or where none is, their like.
+    """The searches that a reader's parameters name: the planned ones of this network, method and
+    batch sizes, or if none is planned, new ones like them.
     """
     splits = range(FIRST, FIRST + chosen.searches)
     of_method = [cell for cell in planned() if cell.algorithm == chosen.algorithm]
@@ -71,12 +71,12 @@ def at_goals(trials: pd.DataFrame, place: int = READ) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """What the searches of a network, method and sparsity say that have all batch sizes on record.
+    """Results for a network, method and sparsity, from searches with all batch sizes on record.
 
-    rates, steps: ln of the best rate and of K* [searches, batch sizes]; NaN where a rate does not
-    count.  why: why it does not (`rates.best_rates`).  trials: split, batch_size, and ln of rate,
-    of steps (NaN: goal not met), of the search's last step (last), of the rate over the search's
-    best (over) and of steps times rate over those at the search's best (distance).
+    rates, steps: ln of the best rate and of K* [searches, batch sizes]; a rate that does not count
+    is NaN.  why: the reason (`rates.best_rates`).  trials: split, batch_size, and ln of rate, of
+    steps (NaN: goal not met), of the search's last step (last), of the rate over the search's best
+    (over) and of steps times rate over the same at the search's best (distance).
     """
 
     rates: pd.DataFrame
@@ -90,7 +90,7 @@ class Law:
 
     @functools.cached_property
     def best(self) -> pd.Series:
-        """ln of the network's best rate, by the batch sizes that have one."""
+        """ln of the network's best rate, at the batch sizes that have one."""
         return self.rates.mean().dropna()
 
     @functools.cached_property
@@ -114,11 +114,11 @@ class Law:
         return {key: trials.to_numpy().T for key, trials in groups}
 
     def cost(self, log_rates: pd.DataFrame) -> pd.DataFrame:
-        """What training at these rates [searches, batch sizes] costs; NaN: not asked for.
+        """What training at these rates (ln, [searches, batch sizes]) costs; NaN ones are skipped.
 
         Returns:
             batch_size; cost (ln of the steps over those at the search's best rate, the mean over
-            searches); bound (whether it is one from below: a trial had not met the goal).
+            searches); bound (whether it is a lower bound: a trial had not met the goal).
         """
         rows = []
         for (split, size), trials in self.searches.items():
@@ -139,8 +139,8 @@ class Law:
 
 
 def steps_at(trials: np.ndarray, log_rate: float) -> tuple[float, bool]:
-    """ln of the steps that one of `Law.searches` takes at a rate, of the NEAREST of its trials, and
-    whether all of them met the goal; for one that had not, the search's last step stands.
+    """ln of the steps that one of `Law.searches` takes at a rate, the mean over its NEAREST trials,
+    and whether all of these met the goal; one that did not counts as the search's last step.
     """
     drawn, *_ = trials
     nearest = np.argsort(np.abs(drawn - log_rate), kind="stable")[:NEAREST]
@@ -149,12 +149,12 @@ def steps_at(trials: np.ndarray, log_rate: float) -> tuple[float, bool]:
 
 
 def laws(trials: pd.DataFrame, cells: Iterable[Search], soon: bool = False) -> dict[Key, Law]:
-    """Every curve of which some search has all its batch sizes on record, by its key.
+    """The `Law` of every curve with all batch sizes of some search on record, by key.
 
     Args:
-        trials: `at_goals`.
-        cells: the searches that are planned.
-        soon: whether searches count that ended too soon, too.
+        trials: from `at_goals`.
+        cells: the planned searches.
+        soon: whether searches that ended too soon count.
     """
     sizes = {}
     for cell in cells:

@@ -1,4 +1,4 @@
-"""What Shallue et al. (2019) say of what sets the critical batch size, and the rules that judge it."""
+"""What Shallue et al. (2019) say about what sets the critical batch size, and the judging rules."""
 
 from dataclasses import replace
 
@@ -172,7 +172,7 @@ def amounts(published):
 
 
 def _compared(searches, names, apart):
-    """A group per family of these names; apart: of how far its ends are apart, either way."""
+    """A group per family of these names; apart: whether ratios count alike either way."""
     wanted = {family: families.FAMILIES[family] for family in names}
     whole_range = {key[:2] for key in ranges.whole_curves(searches)}
     effects, about = {}, {}
@@ -195,9 +195,9 @@ def _compared(searches, names, apart):
 
 @np.errstate(divide="ignore")  # without a bound
 def _folded(group):
-    """A ratio as how far it lies from one, either way; an interval with one inside begins there.
+    """A ratio's distance from one in either direction; an interval that contains one begins there.
 
-    The rule says yes of either side, as its power does.
+    The rule says yes on either side, and so does its power.
     """
     ends = np.array([group.effect, group.low, group.high])
     value, low, high = np.maximum(ends, 1 / ends[[0, 2, 1]]).tolist()

@@ -24,7 +24,7 @@ DATA = "data set (FC-128×3)"
 class Family:
     """members: name -> workload, the smaller or simpler first, trained with one algorithm.
 
-    goal: the error at which all are read; None: each at its workload's.
+    goal: the error at which all curves are read; None: each at its workload's goal.
     """
 
     algorithm: str
@@ -32,9 +32,9 @@ class Family:
     members: dict[str, str]
 
 
-# Goals since 2026-11-23 but for two; of the digits 0.04 before.  0.05 of the digits is the hardest
-# error that every dense and 90 % sparse search met at every batch size; 0.03 of MNIST the hardest
-# that the paper's fully connected networks are measured to.
+# Goals date from 2026-11-23, except two; on digits it was 0.04 before.  On digits, 0.05 is the
+# hardest error that every dense and 90 % sparse search met at every batch size; on MNIST, 0.03 is
+# the hardest to which the paper's fully connected networks are measured.
 FAMILIES = {
     WIDTH: Family(
         "momentum", 0.05, {"MLP 16×2": "digits-mlp-16x2", "MLP 256×2": "digits-mlp-256x2"}
@@ -82,12 +82,12 @@ FAMILIES = {
 
 
 def effects(published: pd.DataFrame, families: Mapping[str, Family] = FAMILIES) -> pd.DataFrame:
-    """Per family, the critical batch size of its second network over that of its first, dense, at
-    the batch sizes both have; without those of which one was searched at fewer than three.
+    """A row per family: the critical batch size of its second dense network over that of its first,
+    at the batch sizes both have; families with a network searched at fewer than three are left out.
 
-    published: from `lib.claims.judging.published`: the momentum range that all networks have.
-    ratio_low, ratio_high: 0 or inf: no bound.  n: searches.  inside: whether both lie within these
-    batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
+    published: from `lib.claims.judging.published`, with the momentum range that all networks have.
+    ratio_low, ratio_high: 0 or inf if unbounded.  n: searches.  inside: whether both critical batch
+    sizes lie within the shared sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
     """
     rows = []
     for name, family in families.items() if len(published) else ():
@@ -110,7 +110,7 @@ def effects(published: pd.DataFrame, families: Mapping[str, Family] = FAMILIES) 
 def _curve(
     published: pd.DataFrame, work: str, goal: float, algorithm: str
 ) -> scaling.Curve | None:
-    # Searches that wait for an easier goal end before
+    # Searches that wait for an easier goal end earlier
     names = [n for n in {work, work + EASIER} & {*WORKLOADS} if goal in WORKLOADS[n].goals]
     dense = (published.sparsity == 0) & (published.algorithm == algorithm)
     trials = published[dense & published.workload.isin(names)]
@@ -121,8 +121,8 @@ def _curve(
 
 
 def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
-    """Of the dense curves of a network and method, at several goals or under several names, that of
-    the most searches.
+    """One dense curve per network and method: of those at several goals or under several names, the
+    one with the most searches.
     """
     most = {}
     for key in sorted(curves, key=lambda key: -curves[key].n):
@@ -133,10 +133,10 @@ def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
 
 
 def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
-    """The largest critical batch size over the smallest, low, high (0 or inf: no bound).
+    """The largest critical batch size over the smallest, and its interval (inf: no bound).
 
-    Each curve's interval is so wide that all hold at once in 90 % of cases (Bonferroni's
-    correction): which two are the extremes is chosen by the data.
+    Each curve's interval is widened so that all hold at once in 90 % of cases (Bonferroni's
+    correction), because the data choose which two are the extremes.
     """
     bends = pd.DataFrame(map(vars, map(scaling.critical, curves)))
     reach = stdtrit(bends.freedom, 1 - (1 - scaling.LEVEL) / 2 / len(bends)) * bends.error

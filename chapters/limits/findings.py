@@ -15,7 +15,7 @@ from lib.wording import named, ranged
 
 
 def findings(networks: pd.DataFrame, effects: pd.DataFrame) -> dict:
-    """All values in the page's sentences, of `networks` and `families.effects`."""
+    """All values in the page's sentences, from `networks` and `families.effects`."""
     sure = networks[(networks.algorithm == "sgd") & (networks.replicates >= scaling.ENOUGH)]
     ratios = effects.set_index("family")[["ratio", "ratio_low", "ratio_high"]]
     return {
@@ -35,10 +35,10 @@ def networks() -> pd.DataFrame:
 
 
 def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
-    """Critical batch sizes with their intervals on a logarithmic axis, a row each: the methods one
-    below the other, and of each its networks, the smallest critical batch size first.
+    """Critical batch sizes with their intervals on a logarithmic axis, one row each, grouped by
+    method and sorted within it, the smallest first.
 
-    rows: from `networks`; hollow if not identified.
+    rows: from `networks`; points that are not identified are hollow.
     """
     rows, limits = charts.cut(
         rows.sort_values(["algorithm", "critical"], ascending=[False, True]), "critical", 4

@@ -1,4 +1,4 @@
-"""What Shi et al. (2019) say of training with sparse messages, and the rules that judge it."""
+"""What Shi et al. (2019) say about training with sparse messages, and the rules that judge it."""
 
 import functools
 from dataclasses import replace
@@ -66,7 +66,7 @@ def sent():
 
 @functools.cache
 def sent_longer():
-    """The best runs of four times the length, of dense messages, Top-k and Gaussian-k."""
+    """The best runs of four times the length, with dense messages, Top-k and Gaussian-k."""
     trials = results.read(plans.study("messages-longer"))
     return message_results.best(trials) if len(trials) else sent().head(0)
 
@@ -78,7 +78,7 @@ def lost(method, rival="dense"):
 
 
 def as_published(method, rival):
-    """The row of ResNet-20 by the authors' recipe, over seeds that have both; none without."""
+    """The row for ResNet-20 by the authors' recipe, over seeds that ran both; [] if none did."""
     runs = experiments.PUBLISHED.results()
     if not {method, rival} <= set(runs.get("compressor", ())):
         return []
@@ -91,7 +91,7 @@ def as_published(method, rival):
 
 
 def groups(gaps, suffix="", theirs=True):
-    """A row per network at the authors' density; theirs: whether it is trained as the authors did."""
+    """A row per network at the authors' density; theirs: whether training follows the authors."""
     networks = []
     for row in message_results.means(gaps[gaps.density == DENSITY]).itertuples():
         their_own = theirs and row.workload.startswith(SHI2019)
@@ -108,10 +108,10 @@ def groups(gaps, suffix="", theirs=True):
 
 
 def with_power(key, groups):
-    """The groups with the power of a claim's rule where the method loses nothing.
+    """The groups, with the power of a claim's rule if the method loses nothing.
 
-    Seeds scatter by points where a method fails, so that the error there is of rows that lose under
-    a point: their root mean square.
+    Where a method fails, seeds scatter by whole points, so the power uses the root mean square
+    error of the groups that lose less than a point.
     """
     errors = [g.error for g in groups if g.n > 1 and abs(g.effect) < 1]
     if not errors:

@@ -19,7 +19,7 @@ COMPRESSORS = ("dense", "top-k", "gaussian-k")
 
 @spec
 class Published:
-    """A run by the settings of the authors' released code, on 16 workers of 32 images each.
+    """A run with the settings of the authors' released code, on 16 workers with 32 images each.
 
     seed: of weights, order and augmentation.  epochs: of 98 steps.  precision: of the arithmetic;
     weights, messages and updates are float32.
@@ -32,7 +32,7 @@ class Published:
     precision: Literal["bfloat16", "float32"] = "bfloat16"
 
     def measure(self, device: str = "cpu") -> pd.DataFrame:
-        """As `published.trained`.  An unfinished run is kept beside its record, and goes on."""
+        """As `published.trained`.  An unfinished run is saved beside its record and resumed."""
         from chapters.messages import published
         from lib.engine.checkpoint import Checkpoint
         from lib.workloads import datasets

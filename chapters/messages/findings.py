@@ -1,4 +1,4 @@
-"""What the page on sparse messages searches, says and draws."""
+"""The searches, sentences, table and figure of the page on sparse messages."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ DRAWN = {  # in the published figures
     "Gaussian-k": charts.GREEN,
     "Rand-k": charts.PURPLE,
 }
-OTHERWISE = ("warmed up", "as published")  # rows of other settings than the page's
+OTHERWISE = ("warmed up", "as published")  # rows with settings other than the page's
 COMPARED = ("Top-k", "dense"), ("DGC-k", "Top-k"), ("Gaussian-k", "Top-k")
 
 
 def planned(chosen) -> Study:
-    """Every method at every density on every network; chosen: the page's parameters."""
+    """Every method, density and network; chosen: the page's parameters."""
     densities = sorted(chosen.densities)
     ways = [("dense", 1.0, False), *((c, d, fed) for d in densities for c, fed in SENT)]
     searches = [
@@ -56,7 +56,7 @@ def planned(chosen) -> Study:
 def findings(
     shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]
 ) -> dict:
-    """All values in the page's sentences; shown: from `message_results.best`, networks: titles."""
+    """All values in the page's sentences; shown: from `message_results.best`; networks: titles."""
     last = shown.groupby("network").budget.max()
     rates, share = SHI2019["learning_rate"], min(chosen.densities)
     groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
@@ -81,7 +81,7 @@ def findings(
 
 
 def behind(shown: pd.DataFrame, network: str, density: float) -> str:
-    """By how much sparse messages are behind dense ones after a network's last step."""
+    """How far sparse messages are behind dense ones after a network's last step, in words."""
     runs = shown[shown.network == network]
     runs = runs[runs.density.isin([density, 1])]
     names = "Top-k", "Gaussian-k"
@@ -93,14 +93,14 @@ def behind(shown: pd.DataFrame, network: str, density: float) -> str:
 
 
 def gaussian_sent(shown: pd.DataFrame, density: float) -> pd.Series:
-    """Entries that Gaussian-k sends at a density over those asked for, by network."""
+    """Entries that Gaussian-k sends at a density, over k, by network."""
     runs = shown[(shown.method == "Gaussian-k") & (shown.density == density)]
     return runs.groupby(["network", "budget"]).over.mean().groupby("network").last()
 
 
 def table(shown: pd.DataFrame, density: float) -> pd.DataFrame:
-    """A row per network: points lost at a density by one method to another, with intervals over
-    seeds, and the entries that Gaussian-k sends over those asked for.
+    """A row per network: points that one method loses to another at a density, with intervals over
+    seeds, and the entries that Gaussian-k sends, over k.
     """
     pairs = [means(gaps(shown, *pair)).assign(rival=pair[1]) for pair in COMPARED]
     rows = pd.concat(pairs, ignore_index=True)
@@ -116,8 +116,8 @@ def table(shown: pd.DataFrame, density: float) -> pd.DataFrame:
 
 
 def errors(shown: pd.DataFrame, density: float, networks: list[str]) -> alt.LayerChart:
-    """Test error, in the mean over seeds, against epochs, a line a method, both axes logarithmic; a
-    menu of networks, with a title for each.  shown: from `message_results.best`.
+    """Mean test error over seeds against epochs, both logarithmic, one line per method; a menu of
+    networks, with a title for each.  shown: from `message_results.best`.
     """
     sizes = shown.workload.map(lambda name: catalogue.workload(name).train_size)
     drawn = (shown.method == "dense") | (shown.density == density)

@@ -1,5 +1,5 @@
-"""Compressors side by side: from records of runs with sparse messages to errors, what was sent, and
-gaps.
+"""Compressors compared: errors, numbers of entries sent, and gaps, from the records of runs with
+sparse messages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMES = {
 }
 
 
-SIDES = {"method": "edge", "rival": "edge_rival"}  # whether its best rate lies at an edge
+SIDES = {"method": "edge", "rival": "edge_rival"}  # whether the best rate lies at an edge
 
 
 def measured() -> pd.DataFrame:
@@ -44,9 +44,8 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
     """The trial with the lowest validation error per method, density, seed and budget of steps
     (`fixed_budgets.chosen`).
 
-    method: of NAMES.  network: the workload's title.  over: entries sent per step over those asked
-    for.  edge: whether its learning rate lies in the outer tenth of the range that it was drawn
-    from.
+    method: of NAMES.  network: the workload's title.  over: entries sent per step over k.  edge:
+    whether the learning rate lies in the outer tenth of its range at either end.
     """
     from lib.workloads import models  # imports PyTorch, which is slow
 
@@ -71,10 +70,10 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def gaps(runs: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
-    """Test error of a method over its rival's at the largest budget, in points (gap), per workload,
-    density and seed.
+    """Test error of a method minus its rival's at the largest budget, in points (gap), per
+    workload, density and seed.
 
-    With the columns of `best`, of the method, rival and edge_rival.
+    Further columns: those of `best` for the method, rival and edge_rival.
     """
     ends = runs[runs.budget == runs.groupby("workload").budget.transform("max")]
     key = ["workload", "replicate"] + (["density"] if rival != "dense" else [])
@@ -84,7 +83,7 @@ def gaps(runs: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
 
 
 def longest(gap: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
-    """Of two tables of `gaps`, those of longer runs on networks where as many seeds have them."""
+    """Two tables from `gaps` joined: the longer runs, on networks where as many seeds have them."""
     seeds, more = (table.groupby("workload").replicate.nunique() for table in (gap, longer))
     ready = longer.workload.isin(more.index[more >= seeds.reindex(more.index, fill_value=0)])
     kept = ~gap.workload.isin(longer.workload[ready])
@@ -92,11 +91,11 @@ def longest(gap: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
 
 
 def means(gap: pd.DataFrame) -> pd.DataFrame:
-    """Of `gaps`, a row per method, workload and density: effect (`scaling.mean_of` seeds), note.
+    """A row per method, workload and density of `gaps`: effect (`scaling.mean_of` seeds), note.
 
-    Where most of the method's best rates lie at an edge of their search, a wider one might lessen
-    the gap, which is then open below; where most of the rival's do, above.  Runs of fewer than 1 /
-    density steps, in which an average entry is not sent once, are open on both sides.
+    If most of the method's best rates lie at an edge of their range, a wider one might reduce the
+    gap, which is then open below; if most of the rival's do, above.  In runs of fewer than 1 /
+    density steps the average entry is not sent even once: their gaps are open on both sides.
     """
     rows, keys = [], ["method", "workload", "density"]
     for key, runs in gap.groupby(keys, sort=False):

@@ -1,5 +1,5 @@
-"""ResNet-20 on CIFAR-10 as the released code of Shi et al. (2019) trains it: batch normalisation,
-crops and flips, weight decay, a rate that warms up and falls, a density that warms up.
+"""ResNet-20 on CIFAR-10 as trained by the released code of Shi et al. (2019): batch normalisation,
+crops and flips, weight decay, warm-up and drops of the learning rate, warm-up of the density.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from lib.workloads import models
 from lib.workloads.datasets import Split
 
 WORKERS, BATCH = 16, 512
-EPOCH = 98  # steps: 97 of 512 images, and one of the 336 that are left
+EPOCH = 98  # steps: 97 with 512 images, and one with the remaining 336
 RATE, MOMENTUM, DECAY = 0.1, 0.9, 1e-4
 WARM_UP = 5  # epochs in which the rate rises in proportion to the step
-DROPS = (81, 122)  # epochs after which it is a tenth of what it was
-MARGIN, SIDE = 4, 32  # pixels around an image, from which it is cropped again
+DROPS = (81, 122)  # epochs after which the rate falls to a tenth
+MARGIN, SIDE = 4, 32  # pixels: padding before cropping, and side of an image
 NEWEST = 0.1  # weight of a batch in the running averages of batch normalisation
 EVERY = 3  # epochs between two tests
 
 
 class Averaging:
-    """Batch normalisation keeps running averages, as in the authors' first process, which tests.
+    """A network with running averages in batch normalisation, like the authors' testing process.
 
     Attributes:
-        executor: of the network; on a GPU it records its kernels.
-        averages: of every such layer, means and variances [2, C], float32 whatever the arithmetic.
+        executor: of the network; on a GPU it records kernels and replays them.
+        averages: means and variances [2, C] of each such layer, always in float32.
     """
 
     def __init__(self, module: nn.Module, dtype: torch.dtype, device: str = "cpu"):
@@ -52,8 +52,8 @@ class Averaging:
             self.averages[norm].lerp_(torch.stack([mean, variance]), NEWEST)
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> tuple:
-        """As `SequentialExecutor.gradients_by_worker`; the first worker's share moves averages, in
-        a pass of its own, since recorded kernels call nothing.
+        """As `SequentialExecutor.gradients_by_worker`; the first worker's share also updates the
+        averages, in a separate pass, since recorded kernels call no hooks.
         """
         self.listening = True
         self.executor.logits(w, x.chunk(workers)[0])
@@ -61,7 +61,7 @@ class Averaging:
         return self.executor.gradients_by_worker(w, x, y, workers)
 
     def error(self, w: Tensor, x: Tensor, y: Tensor) -> float:
-        """The share of examples x [N, ...] that weights w [1, P] get wrong, by the averages."""
+        """The share of examples x [N, ...] that weights w [1, P] get wrong, with the averages."""
         for norm, averages in self.averages.items():
             norm.running_mean, norm.running_var = averages.to(self.executor.dtype)
             norm.eval()
@@ -74,7 +74,7 @@ class Averaging:
 
 
 def rate(step: int) -> float:
-    """The learning rate of update number `step`, from 0."""
+    """The learning rate of update number `step`, counted from 0."""
     warmed = min((step + 1) / (WARM_UP * EPOCH), 1.0)
     drops = sum(step >= EPOCH * epoch for epoch in DROPS)
     return RATE * warmed / 10**drops
@@ -83,7 +83,7 @@ def rate(step: int) -> float:
 def augmented(x: Tensor, random: torch.Generator) -> Tensor:
     """Images [B, C, 32, 32] shifted by up to MARGIN pixels, half of them mirrored.
 
-    Black surrounds them: the least value of each channel, of standardised images that hold some.
+    They are padded with black, taken as each channel's least value over these standardised images.
     """
     size = SIDE + 2 * MARGIN
     black = x.amin((0, 2, 3))
@@ -100,13 +100,13 @@ def augmented(x: Tensor, random: torch.Generator) -> Tensor:
 
 
 def decayed(module: nn.Module) -> Tensor:
-    """Where weights decay, [P] of zeros and ones: not in biases and normalisation."""
+    """A mask [P]: 1 where weights decay, 0 for biases and normalisation."""
     parts = [torch.full((p.numel(),), float(p.dim() > 1)) for p in module.parameters()]
     return torch.cat(parts)
 
 
 class Run:
-    """A training under way, by an `experiments.Published`; w and velocity are [1, P]."""
+    """A training run of an `experiments.Published`; w and velocity are [1, P]."""
 
     def __init__(self, spec, device: str = "cpu"):
         module = models.fresh("resnet-20", spec.seed)
@@ -132,8 +132,8 @@ class Run:
         self.steps += 1
 
     def tested(self, test: Split) -> dict[str, float]:
-        """Mean loss since the last test, the error on the test set, and entries that a worker has
-        sent, per step.
+        """Mean loss since the last test, the error on the test set, and the mean number of entries
+        sent by a worker per step.
         """
         loss, self.losses = sum(self.losses) / len(self.losses), []
         error = self.network.error(self.w, *self.inputs(test.x, test.y))
@@ -141,14 +141,14 @@ class Run:
         return {"loss": loss, "test_error": error, "sent": sent}
 
     def parts(self) -> dict:
-        """All that the next step depends on."""
+        """The state on which the next step depends."""
         names = ("steps", "losses", "w", "velocity")
         averages = list(self.network.averages.values())
         parts = {"averages": averages, "exchange": self.exchange.parts()}
         return parts | {name: getattr(self, name) for name in names}
 
     def restore(self, parts: dict) -> None:
-        """Go on from these `parts`."""
+        """Resume from these `parts`."""
         self.steps, self.losses = parts["steps"], parts["losses"]
         self.w, self.velocity = (parts[name].to(self.device) for name in ("w", "velocity"))
         self.exchange.restore(parts["exchange"])
@@ -168,9 +168,9 @@ def trained(
 
     Args:
         spec: an `experiments.Published`.
-        checkpoint: of an unfinished run, which goes on.
+        checkpoint: of an unfinished run, which is resumed.
         images: all training images, 50,000 of them in the book's runs.
-        every: epochs between two tests; there is one at the end.
+        every: epochs between two tests; the last epoch is always tested.
         device: "cpu", "cuda", "cuda:1", ...
     """
     run, rows, spent = Run(spec, device), [], 0.0
@@ -191,7 +191,7 @@ def trained(
 
 
 def batch(seed: int, images: Split, step: int) -> tuple[Tensor, Tensor]:
-    """The images of a step, augmented, and their labels: every epoch has all in another order."""
+    """The augmented images of a step and their labels; images are reshuffled every epoch."""
     epoch, place = divmod(step, EPOCH)
     order = torch.Generator().manual_seed(10**6 * seed + epoch)
     chosen = torch.randperm(len(images.y), generator=order).split(BATCH)[place]

@@ -1,6 +1,6 @@
-"""What the papers on other networks and messages say, and what is measured of it.
+"""What the papers on other networks and messages say, and what this book measured.
 
-Of these papers the abstracts were at hand, not the texts.
+We read the abstracts of these papers, not the texts.
 """
 
 from chapters.other_networks import fields, local_errors, locality, readouts, revealed, spikes
@@ -116,7 +116,7 @@ LEAKAGE = {
 
 
 def penalised(goal):
-    """The name of every network and estimator, with its searches by α = 3 and batches of 128, and
+    """The name of every network and estimator, with its searches at α = 3 and batches of 128, and
     those without a penalty.
     """
     for (network, unbiased, *point), *pair in revealed.with_penalty(revealed.measured(), goal):

@@ -1,4 +1,4 @@
-"""Searches on textures on a ring, and the fields of the trial that wins each."""
+"""Searches on textures on a ring, and the receptive fields of each search's winner."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from lib.fields import PART, Count, Number, Whole, spec
 from lib.measuring.experiment import Collection
 
 EDGED = 3.0  # the gain of inputs with edges
-GOALS = {0.0: (0.05, 0.15), EDGED: (0.15, 0.2)}  # errors, by gain, the harder first
+GOALS = {0.0: (0.05, 0.15), EDGED: (0.15, 0.2)}  # errors by gain, the harder first
 BATCH_SIZES = (128, 512, 2048)
-REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
-PRUNED = {"sparsity": 0.8, "batch_size": 512, "trials": 1, "max_steps": 1}  # for the mask alone
+REPLICATES = (2, 3, 4, 5, 6)  # the pilot used the draws of replicate 1
+PRUNED = {"sparsity": 0.8, "batch_size": 512, "trials": 1, "max_steps": 1}  # only for the mask
 
 
 @spec
 class Search:
-    """So many trials of momentum, in lock step until one meets the harder goal.
+    """Trials of momentum in lock step, until one meets the harder goal.
 
     gain: of the function that squashes the inputs; 0 leaves them Gaussian.  sparsity: share of the
-    parameters that connection sensitivity removes at the start.  replicate: its draws, seeds,
+    parameters that connection sensitivity removes at the start.  replicate: sets the draws, seeds,
     examples and their order.
     """
 
@@ -39,8 +39,8 @@ class Search:
         return {"inputs": "ring", "goals": self.goals}
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal and hidden unit of the winner: what `winners` tells, unit, and its weights
-        along the ring, site_0, site_1, and so on.
+        """A row per goal and hidden unit of its winner: the columns of `winners`, unit, and the
+        unit's weights along the ring, site_0, site_1, and so on.
         """
         from chapters.other_networks import ring
         from lib.measuring import rerun
@@ -62,7 +62,7 @@ class Search:
 
 
 def planned() -> list[Search]:
-    """What pruning leaves before training; then dense searches, one of each before the next."""
+    """Pruned networks before training; then dense searches, one replicate after another."""
     masks = [Search(g, replicate=n, **PRUNED) for n in REPLICATES for g in GOALS]
     return masks + [
         Search(g, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for g in GOALS

@@ -15,10 +15,10 @@ def values(
     met: pd.DataFrame,
     leaked: pd.DataFrame,
 ) -> dict[str, object]:
-    """What the page's sentences name.
+    """Values in the page's sentences.
 
     Args:
-        without: searches of every way to pass errors back.
+        without: searches with every way to pass errors back.
         spiking, times: the records of spiking networks and of the times of their gradients.
         met: from `locality.at_goal`.
         leaked: from `revealed.measured`.

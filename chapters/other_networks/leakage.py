@@ -1,5 +1,5 @@
-"""Messages that reveal less: split networks with a penalty on the distance correlation of a batch's
-images and the activations that its client sends.
+"""Messages that reveal less: split networks with a penalty on the distance correlation between a
+batch's images and the activations that its client sends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GOALS = (0.04, 0.06, 0.1)  # of validation error, at which leakage is measured
 FEATURES, RIDGES = 512, (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of the decoder
 TINY = 1e-12
-PLANNED = {  # batch sizes and alphas; distances of 256 activations make the CNN dear
+PLANNED = {  # batch sizes and alphas; distances between 256 activations are costly for the CNN
     "digits-mlp": ((8, 32, 128, 256), (1.0, 3.0, 10.0)),
     "digits-cnn": ((8, 32, 128), (3.0,)),
 }
@@ -31,8 +31,8 @@ REPLICATES = range(1, 6)
 class Search(OfSearch):
     """Trials of split learning, which differ in learning rate and initialisation.
 
-    alpha: weight of the squared distance correlation.  unbiased: its estimator.  max_steps: after
-    which a search that has not met the hardest goal ends.
+    alpha: weight of the squared distance correlation.  unbiased: whether its estimator is.
+    max_steps: after which a search that has not met the hardest goal ends.
     """
 
     workload: WorkloadName
@@ -69,7 +69,7 @@ class Search(OfSearch):
         return pd.DataFrame(rows, columns=["goal", "steps", "learning_rate", "dcor", "rebuilt"])
 
     def penalty(self, x: Tensor):
-        """The client's own loss of a batch x, as a function of what it sends, [T, B, ...]."""
+        """The client's penalty on a batch x, as a function of the activations sent [T, B, ...]."""
         images = distances(x.flatten(1))
         return lambda sent: (
             self.alpha * correlation(images, distances(sent.flatten(2)), self.unbiased)
@@ -77,9 +77,9 @@ class Search(OfSearch):
 
 
 def distances(a: Tensor) -> Tensor:
-    """Between the rows of a [..., n, d]: [..., n, n].
+    """Euclidean distances between the rows of a [..., n, d]: [..., n, n].
 
-    By products of matrices: the derivative of `torch.cdist` takes several times as long.
+    Computed from matrix products: the derivative of `torch.cdist` takes several times as long.
     """
     import torch
 
@@ -89,8 +89,8 @@ def distances(a: Tensor) -> Tensor:
 
 
 def correlation(x_distances: Tensor, z_distances: Tensor, unbiased: bool) -> Tensor:
-    """The squared distance correlation [...] of two sets of distances [..., n, n]; unbiased: its
-    covariance has mean zero for independent data, and may be negative.
+    """The squared distance correlation [...] of two sets of distances [..., n, n]; unbiased: with a
+    covariance that has mean zero for independent data, and may be negative.
     """
     x, z = (centred(d, unbiased) for d in (x_distances, z_distances))
     xz, xx, zz = ((p * q).sum((-1, -2)) for p, q in ((x, z), (x, x), (z, z)))
@@ -98,8 +98,8 @@ def correlation(x_distances: Tensor, z_distances: Tensor, unbiased: bool) -> Ten
 
 
 def centred(d: Tensor, unbiased: bool) -> Tensor:
-    """Distances d [..., n, n] less the means of their rows and columns, plus that of all; unbiased:
-    sums over n - 2, or (n - 1)(n - 2), in place of means, and nothing on the diagonal.
+    """Distances d [..., n, n] minus the means of their rows and columns, plus the overall mean;
+    unbiased: sums divided by n - 2, or (n - 1)(n - 2), instead of means, and a zero diagonal.
     """
     import torch
 
@@ -111,11 +111,11 @@ def centred(d: Tensor, unbiased: bool) -> Tensor:
 
 
 def leakage(train: tuple[Tensor, Tensor], unseen: tuple[Tensor, Tensor]) -> tuple[float, float]:
-    """The squared distance correlation, unbiased, of unseen images and activations, and the share
-    of their pixels' variance that a decoder rebuilds.
+    """The unbiased squared distance correlation of unseen images and activations, and the share of
+    these images' pixel variance that a decoder rebuilds.
 
     train, unseen: images [n, ...] and activations [n, ...].  The decoder is ridge regression on the
-    activations and random ReLU features of them, by the ridge that is best on unseen images.
+    activations and random ReLU features of them, with the ridge that is best on unseen images.
     """
     x, z, unseen_x, unseen_z = (a.flatten(1).double() for a in (*train, *unseen))
     correlated = correlation(distances(unseen_x), distances(unseen_z), unbiased=True)
@@ -126,7 +126,7 @@ def leakage(train: tuple[Tensor, Tensor], unseen: tuple[Tensor, Tensor]) -> tupl
 
 
 def _features(z: Tensor, train_z: Tensor) -> Tensor:
-    """Activations z [n, d], scaled as those of training, a one, random ReLU features of both."""
+    """Activations z [n, d] scaled as for training, a one, and random ReLU features of both."""
     import torch
 
     scaled = (z - train_z.mean(0)) / train_z.std().clamp(min=TINY)
@@ -137,7 +137,7 @@ def _features(z: Tensor, train_z: Tensor) -> Tensor:
 
 
 def _lost(f: Tensor, x: Tensor, unseen_f: Tensor, target: Tensor) -> float:
-    """Squared error of ridge regression from f [n, d] to x [n, p] on unseen ones, by the best
+    """Squared error on unseen data of ridge regression from f [n, d] to x [n, p], with the best
     ridge.
     """
     import torch
@@ -150,7 +150,7 @@ def _lost(f: Tensor, x: Tensor, unseen_f: Tensor, target: Tensor) -> float:
 
 
 def planned() -> list[Search]:
-    """Every batch size with every penalty, the searches of a point last."""
+    """Every batch size with every penalty, one replicate after another."""
     return [
         Search(name, size, alpha, unbiased, replicate)
         for replicate in REPLICATES

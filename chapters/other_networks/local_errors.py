@@ -1,5 +1,5 @@
-"""Training without backpropagation: searches beside backpropagation's, and how fast flips bring a
-readout's error down.
+"""Training without backpropagation: searches compared with backpropagation's, and how fast flips
+reduce a readout's error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lib.page import charts, shared_figures
 from lib.wording import between, with_interval
 
 BACKPROPAGATION = "sgd"
-BETAS = {"lra": "β = 0.1", "lra-1": "β = 1"}  # of local alignment, the authors' own first
+BETAS = {"lra": "β = 0.1", "lra-1": "β = 1"}  # of local alignment, the authors' value first
 FOLDS = 3  # e-folds after which a run has converged: 95 % of the way to its floor
 KINDS = {False: "features as they are", True: "uncorrelated features"}
 NAMES = {  # of ways to pass errors back, as pages call them
@@ -40,7 +40,7 @@ def values(trials: pd.DataFrame) -> dict[str, object]:
 
 
 def table(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per other way to pass errors back, with 90 % intervals."""
+    """A row per way to pass errors back other than backpropagation, with 90 % intervals."""
     ratios = method_results.over(scaling.curves(trials))
     ratios["words"] = list(
         map(with_interval, ratios.ratio, ratios.ratio_low, ratios.ratio_high)
@@ -51,7 +51,7 @@ def table(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(trials: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, a line per way to pass errors back."""
+    """Steps against batch size, one line per way to pass errors back."""
     points = scaling.across_replicates(scaling.steps_to_result(trials))
     points["errors_by"] = points.algorithm.map(NAMES).fillna("backpropagation")
     colour = charts.by_name("errors_by", COLOURS, 1)
@@ -59,8 +59,8 @@ def chart(trials: pd.DataFrame) -> alt.LayerChart:
 
 
 def lost(trials: pd.DataFrame) -> dict[str, Effect]:
-    """By algorithm, points of test error beyond backpropagation's on the same split, the mean over
-    searches: of the trial whose validation error is lowest, and of equal ones the mean.
+    """Test error beyond backpropagation's on the same split, in points, by variant of local
+    alignment: the mean over searches, each at the trial of lowest validation error (ties averaged).
     """
     test_error = f"test@{trials.max_steps.max()}"
     least = trials.groupby(["algorithm", "replicate"]).best_error.transform("min")
@@ -71,8 +71,8 @@ def lost(trials: pd.DataFrame) -> dict[str, Effect]:
 
 
 def excess(runs: pd.DataFrame) -> pd.DataFrame:
-    """The training error's excess over where a run ends, over that at its start: [steps,
-    replicates], of one setting.
+    """The training error's excess over its value at the end of a run, as a share of the initial
+    excess: [steps, replicates]; runs: of one setting.
     """
     errors = runs.pivot(index="step", columns="replicate", values="training")
     return (errors - errors.iloc[-1]) / (errors.iloc[0] - errors.iloc[-1])
@@ -80,7 +80,7 @@ def excess(runs: pd.DataFrame) -> pd.DataFrame:
 
 def folds(errors: pd.DataFrame) -> np.ndarray:
     """Steps at which the mean of an `excess` has fallen by 1 ... FOLDS e-folds, [1 + runs, FOLDS]:
-    of all runs, then without each in turn; on lines between logarithms of the excess.
+    for all runs, then leaving out each in turn; interpolated linearly in the logarithm.
     """
     without = errors.rsub(errors.sum(axis=1), axis=0) / (errors.shape[1] - 1)
     means = np.column_stack([errors.mean(axis=1), without])
@@ -90,8 +90,8 @@ def folds(errors: pd.DataFrame) -> np.ndarray:
 
 
 def convergence(descents: pd.DataFrame) -> pd.DataFrame:
-    """Of runs of one flip a step on all examples: features, kind, and slower: ln of the last of
-    FOLDS e-folds' steps over the first's, 0 for an exponential, with the jackknife's error.
+    """For runs with one flip per step on all examples: features, kind, and slower: ln of the steps
+    for the last of FOLDS e-folds over the first's (0 for an exponential), with jackknife error.
     """
     rows = []
     singly = descents[descents.flips == 1]

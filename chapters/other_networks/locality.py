@@ -1,4 +1,4 @@
-"""How local the fields of hidden units are, on inputs with edges and on Gaussian ones."""
+"""How local the receptive fields of hidden units are, on inputs with edges and Gaussian inputs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lib.analysis import replicates
 from lib.analysis.scaling import Effect
 from lib.page import charts, estimates, tips
 
-WINDOW = 18  # sites: about those that a field with edges lies on, by its participation
+WINDOW = 18  # sites: about the extent of a field with edges, judging by its participation
 KEYS = ["gain", "sparsity", "batch_size", "replicate", "goal"]
-# Expected of weights as they are drawn, from a normal distribution cut at two standard deviations
+# Expected participation of initial weights, a normal distribution cut at two standard deviations
 DRAWN = float(3 + stats.truncnorm(-2, 2).stats("k"))
 INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
-RANGES = {  # as predicted before the records
+RANGES = {  # as predicted before measuring
     "fields_edged": ("participation with edges, over Gaussian", 1.3, 1.8),
     "edged_drawn": ("with edges, over untrained weights", 1, np.inf),
     "gaussian_drawn": ("Gaussian, over untrained weights", 0, 1),
@@ -26,17 +26,17 @@ RANGES = {  # as predicted before the records
 
 
 def participation(fields: np.ndarray) -> np.ndarray:
-    """The number of sites times Σ w⁴ / (Σ w²)² of fields [..., sites].
+    """The number of sites times Σ w⁴ / (Σ w²)², for fields [..., sites].
 
-    That number if one site has all the weight, 1 if all have as much, 1.5 of a wave, 3 in the mean
-    of normal noise; NaN of a field that is zero.
+    It equals the number of sites if one has all the weight, 1 if all have equal weight, 1.5 for a
+    wave, and on average 3 for normal noise; NaN for a zero field.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         return fields.shape[-1] * (fields**4).sum(-1) / (fields**2).sum(-1) ** 2
 
 
 def together(fields: np.ndarray) -> np.ndarray:
-    """The largest share of Σ w² that WINDOW neighbouring sites have, of fields [..., sites]."""
+    """The largest share of Σ w² in WINDOW neighbouring sites, for fields [..., sites]."""
     squares = fields**2
     windows = sum(np.roll(squares, shift, -1) for shift in range(WINDOW))
     with np.errstate(invalid="ignore"):
@@ -44,10 +44,10 @@ def together(fields: np.ndarray) -> np.ndarray:
 
 
 def neighbours(fields: np.ndarray) -> float:
-    """How often the next site of a kept weight is kept, over how often it would be if each unit
-    scattered as many weights at random.
+    """How often the site next to a kept weight is also kept, over the expected frequency if each
+    unit kept as many weights at random.
 
-    fields: [units, sites], whose removed weights are zero.  NaN if no unit has two weights left.
+    fields: [units, sites], with removed weights zero.  NaN if no unit has two weights left.
     """
     kept = fields != 0
     counts = kept.sum(-1)
@@ -57,8 +57,8 @@ def neighbours(fields: np.ndarray) -> float:
 
 
 def by_search(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal: KEYS, steps, the units' medians of participation and together (NaN
-    of a search that missed the goal), and neighbours.
+    """A row per search and goal: KEYS, steps, medians over units of participation and together (NaN
+    if the search missed the goal), and neighbours.
     """
     searches = []
     for key, units in rows.groupby(KEYS):
@@ -71,7 +71,7 @@ def by_search(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_goal(searches: pd.DataFrame) -> pd.DataFrame:
-    """Of `by_search`: dense searches that met the harder goal of their inputs."""
+    """Rows from `by_search`: dense searches that met the harder goal of their inputs."""
     goals = searches.gain.map({gain: harder for gain, (harder, _) in GOALS.items()})
     dense = searches[(searches.goal == goals) & (searches.sparsity == 0)]
     return dense.dropna(subset="steps")
@@ -100,7 +100,7 @@ def values(met: pd.DataFrame) -> dict[str, object]:
 
 
 def table(searches: pd.DataFrame) -> pd.DataFrame:
-    """What was predicted, beside what came; searches: from `by_search`."""
+    """Predictions beside their outcomes; searches: from `by_search`."""
     ratios = effects(at_goal(searches))
     rows = [(*row, estimates.interval(ratios[name])) for name, row in RANGES.items()]
     pruned = searches[(searches.sparsity > 0) & (searches.gain == EDGED)]
@@ -109,7 +109,7 @@ def table(searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(met: pd.DataFrame) -> alt.LayerChart:
-    """Participation against batch size for both kinds of inputs; faint: single searches."""
+    """Participation against batch size for both kinds of inputs; faint points: single searches."""
     means = replicates.by_size(met, "participation", by=("gain",))
     means = means.rename(columns={"participation_low": "low", "participation_high": "high"})
     points = pd.concat([means, met])

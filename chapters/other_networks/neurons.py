@@ -1,9 +1,9 @@
 """Leaky integrate-and-fire neurons, as layers that the engine trains for all trials at once; the
 page has their equations.
 
-Gradients pass a spike by the derivative of a fast sigmoid, 1 / (1 + SLOPE |u - THRESHOLD|)², and
-the reset not at all, as in snnTorch.  Neurons of a layer do not see each other, so a layer is
-computed for all time steps before the next one.
+As in snnTorch, the surrogate derivative of a spike is a fast sigmoid's, 1 / (1 + SLOPE |u -
+THRESHOLD|)², and no gradient passes the reset.  Neurons in a layer are not connected, so a layer
+is computed for all time steps before the next layer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from lib.engine import batched
 
-LEAK, THRESHOLD, RESET = 0.9, 1.0, 1.0  # a spike lowers the potential by the last
+LEAK, THRESHOLD, RESET = 0.9, 1.0, 1.0  # a spike lowers the potential by RESET
 SLOPE = 25.0  # as in snnTorch
 INPUTS, WIDTH, CLASSES, CHANNELS = 64, 64, 10, (8, 16)
 
@@ -43,8 +43,8 @@ class Fire(torch.autograd.Function):
 
 
 class InTime(nn.Module):
-    """A layer that knows how many time steps an example has; they follow each other in a batch
-    [B * time, ...], so that all other layers take them for examples.
+    """A layer that knows how many time steps an example has; these are consecutive in a batch
+    [B * time, ...], so that all other layers treat them as examples.
     """
 
     def __init__(self, time: int):
@@ -75,7 +75,7 @@ class Rates(InTime):
 
 
 def _in_time(run: batched.Pass, layer: InTime, h: Tensor) -> Tensor:
-    """The layer for all trials, which come before the examples."""
+    """Apply the layer to all trials, the first dimension of h."""
     return layer(h.flatten(0, 1)).unflatten(0, (len(h), -1))
 
 
@@ -83,10 +83,10 @@ batched.RULES |= dict.fromkeys((Steady, Spiking, Rates), _in_time)
 
 
 def network(time: int, model: str = "mlp") -> nn.Sequential:
-    """Two hidden layers: [B, 1, 8, 8] -> [B, 10]; the last layer reads rates of spikes.
+    """Two hidden layers: [B, 1, 8, 8] -> [B, 10]; the last layer reads spike rates.
 
     Args:
-        time: steps of spiking neurons, 0 for ReLU.
+        time: steps of spiking neurons; 0 for ReLU.
         model: "mlp", or "cnn" of CHANNELS, 3 x 3 kernels and 128 and 64 units.
     """
     if model == "mlp":
@@ -103,9 +103,9 @@ def network(time: int, model: str = "mlp") -> nn.Sequential:
 
 @torch.no_grad()
 def activity(module: nn.Sequential, x: Tensor) -> dict[str, float]:
-    """What the hidden layers of one network do on examples x [N, 1, 8, 8]: rate, the mean of a
-    unit's spikes a time step, or the share of rectifiers that are on; silent, the share of units
-    that no example excites; first, the rate of the first layer, which drives the second.
+    """Activity of one network's hidden layers on examples x [N, 1, 8, 8]: rate, the mean number of
+    spikes per unit and time step, or the share of rectifiers that are on; silent, the share of
+    units that no example activates; first, the rate of the first layer, which drives the second.
     """
     h, on = x, []
     for layer in module:

@@ -1,10 +1,10 @@
 """Boolean readouts trained by coordinate descent (Andreoli et al. 2023, for reservoirs): flip a
 weight, keep the flip if the error on B examples falls.  Features, data and several flips are ours.
 
-The readout answers whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, against
-a target of 1 or -1; f_i are N fixed random features, tanh of a random affine map, of mean 0 and
-variance 1 over the training examples.  A flip changes an example's residual r by d = (1 - 2 w_i)
-f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d).
+The readout decides whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, fitted
+to a target of 1 or -1; f_i are N fixed random features, tanh of a random affine map, with mean 0
+and variance 1 over the training examples.  A flip changes an example's residual r by
+d = (1 - 2 w_i) f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 
 TAKES = ("every", "best")
-EXAMPLES = 1350  # of the training set
-BIAS = 0.5  # standard deviation; that of the map's products with an image is about 1
+EXAMPLES = 1350  # in the training set
+BIAS = 0.5  # standard deviation; the map's products with an image have about 1
 
 
 @spec
 class Descent:
-    """Runs from random weights, each with features, weights and a split of the digits of its own.
+    """Runs from random weights, with different features, weights and split of the digits in each.
 
-    features: N.  batch_size: examples on which flips are judged.  flips: M, weights tried in a
-    step, all different.  take: which of those that help are kept.  whitened: whether features are
-    uncorrelated over the training examples.  steps: of a run.  replicates: runs.
+    features: N.  batch_size: examples on which flips are judged.  flips: M, the different weights
+    tried per step.  take: which helpful flips are kept.  whitened: whether features are
+    uncorrelated over the training examples.  steps: per run.  replicates: number of runs.
     """
 
     features: Count(EXAMPLES - 1)
@@ -46,8 +46,8 @@ class Descent:
         return {"dataset": "digits"}
 
     def measure(self) -> pd.DataFrame:
-        """Mean squared errors over all training and all validation examples, and the share of wrong
-        signs (mistakes) among the latter.
+        """A row per run and check: mean squared errors over all training and validation examples,
+        and the share of wrong signs (mistakes) on the latter.
         """
         rows = itertools.chain.from_iterable(map(self._run, range(self.replicates)))
         columns = ["replicate", "step", "training", "validation", "mistakes"]
@@ -61,7 +61,7 @@ class Descent:
         splits = digits.train, digits.validation
         x, unseen = (split.x.flatten(1).double().numpy() for split in splits)
         y, parity = (1.0 - 2 * (split.y.numpy() % 2) for split in splits)
-        # Features and start are the same at every B and M
+        # Features and initial weights are the same at every B and M
         random = np.random.default_rng((replicate, self.features))
         f, unseen_f = features(x, unseen, self.features, random, self.whitened)
         readout = Readout(f, y, random.random(self.features) < 0.5)
@@ -78,8 +78,8 @@ class Descent:
 def features(
     x: np.ndarray, unseen: np.ndarray, count: int, random: np.random.Generator, whitened: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """f_i / sqrt N of examples x [n, d] and of unseen ones, [n, N] each: mean 0 and variance 1 / N
-    over x; whitened: no covariance.
+    """f_i / sqrt N for examples x [n, d] and for unseen ones, [n, N] each: mean 0 and variance
+    1 / N over x; whitened: uncorrelated over x.
     """
     matrix = random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5
     bias = BIAS * random.standard_normal(count)
@@ -91,7 +91,7 @@ def features(
         turn = axes / np.sqrt(values) @ axes.T
         f, unseen_f = f @ turn, unseen_f @ turn
     scale = f.std(0) * count**0.5
-    return np.asfortranarray(f / scale), unseen_f / scale  # columns are what a flip reads
+    return np.asfortranarray(f / scale), unseen_f / scale  # a flip reads columns
 
 
 class Readout:
@@ -103,12 +103,12 @@ class Readout:
 
     @property
     def error(self) -> float:
-        """Mean squared, over all examples."""
+        """Mean squared error over all examples."""
         return float(self.residual @ self.residual / len(self.residual))
 
     def changes(self, picked: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """By how much the mean squared error on these examples changes if one of the weights picked
-        [M] is flipped, [M].
+        """The change [M] of the mean squared error on these examples if one of the picked weights
+        [M] is flipped.
         """
         d = self.f[rows][:, picked] if isinstance(rows, slice) else self.f[np.ix_(rows, picked)]
         d = d * (1 - 2 * self.w[picked])
@@ -121,7 +121,7 @@ class Readout:
 
 
 def descent(readout: Readout, runs: Descent, random: np.random.Generator) -> Iterator[int]:
-    """Train a readout, in place; yields the number of steps done, from 0."""
+    """Train a readout in place; yields the number of steps done, starting with 0."""
     yield 0
     count, order = len(readout.w), _batches(len(readout.residual), runs.batch_size, random)
     for step, rows in zip(range(1, runs.steps + 1), order, strict=False):
@@ -150,12 +150,12 @@ def _batches(examples: int, batch_size: int, random: np.random.Generator) -> Ite
         queue = queue[batch_size:]
 
 
-MIDDLE = 256  # features where batch sizes and flips vary
-LONG, LEAST = 24, 600  # steps of a run: so many visits of each weight, and at least so many
+MIDDLE = 256  # features when batch sizes or flips vary
+LONG, LEAST = 24, 600  # length of a run: mean visits to each weight, and least number of steps
 
 
 def planned() -> list[Descent]:
-    """By number and kind of features, by batch size, and by flips a step."""
+    """Runs with various numbers and kinds of features, batch sizes, and flips per step."""
     counts, flips = (64, 128, 256, 512, 1024), (2, 4, 8, 16, 32, 64, 128, 256)
     return [
         *(Descent(n, whitened=w, steps=LONG * n) for n in counts for w in (False, True)),

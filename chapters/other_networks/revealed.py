@@ -1,4 +1,4 @@
-"""What messages tell of the images, and what hiding it costs in steps."""
+"""What messages reveal about the images, and what hiding it costs in steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def measured() -> pd.DataFrame:
 
 
 def with_penalty(rows: pd.DataFrame, goal: float) -> Iterator[tuple]:
-    """Each network, estimator, alpha and batch size, its searches, and those without a penalty."""
+    """Each POINT with a penalty, its searches, and the same network's without a penalty."""
     rows = rows[rows.goal == goal] if len(rows) else rows
     for key, searches in rows[rows.alpha > 0].groupby(POINT) if len(rows) else ():
         plain = (rows.alpha == 0) & (rows.workload == key[0]) & (rows.batch_size == key[3])
@@ -34,7 +34,7 @@ def with_penalty(rows: pd.DataFrame, goal: float) -> Iterator[tuple]:
 
 
 def of_classes(split: int) -> float:
-    """What a decoder rebuilds of digits in this split if labels are sent, not activations."""
+    """The share of digits' variance in this split that a decoder rebuilds from labels alone."""
     from torch.nn import functional  # slow to import; most chapters only read records
 
     from lib.workloads import datasets
@@ -68,8 +68,8 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def points(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means of dcor and rebuilt, with the ends of the latter, low and high, a row per POINT of
-    which three searches or more met the goal.
+    """Means of dcor and of rebuilt, the latter with its interval (low, high): a row per POINT where
+    three searches or more met the goal.
     """
     means = []
     for key, met in rows[rows.goal == GOAL].dropna(subset="steps").groupby(POINT):
@@ -81,8 +81,8 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(rows: pd.DataFrame, classes: list[float]) -> alt.LayerChart:
-    """What is rebuilt against the correlation that is left; dashed: the mean of `classes`, what a
-    decoder rebuilds of labels, in per cent.
+    """The share rebuilt against the remaining correlation; dashed: the mean of `classes`, the
+    percentages that a decoder rebuilds from labels.
     """
     means = points(rows).replace({"unbiased": ESTIMATORS})
     means["penalty"] = means.alpha.map("α = {:g}".format)

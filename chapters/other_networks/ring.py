@@ -1,5 +1,5 @@
-"""Textures on a ring, in two classes that differ by how far they are correlated: Gaussian ones, and
-the same ones squashed until they have edges (after Ingrosso and Goldt, PNAS 2022).
+"""Textures on a ring in two classes with different correlation lengths: Gaussian ones, and the same
+squashed until they have edges (after Ingrosso and Goldt, PNAS 2022).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lib.workloads.datasets import Split
 SITES, HIDDEN = 64, 16
 NEAR, FAR = 3.0, 6.0  # correlation lengths of the two classes, in sites
 TRAIN, VALIDATION = 65_536, 4_096
-START = 0.1  # of the usual first weights, so that fields are learnt and not drawn
+START = 0.1  # scale of the initial weights, so that fields are learnt rather than drawn
 
 
 def gaussian(count: int, length: float, generator: torch.Generator) -> Tensor:
@@ -35,7 +35,7 @@ def squashed(z: Tensor, gain: float) -> Tensor:
 
 
 def samples(count: int, gain: float, seed: int) -> Split:
-    """So many inputs, x [count, SITES], and their classes, y [count], half of each, in random order."""
+    """Inputs x [count, SITES] and their classes y [count], half of each class, in random order."""
     generator = torch.Generator().manual_seed(seed)
     classes = [gaussian(count // 2, length, generator) for length in (NEAR, FAR)]
     x = squashed(torch.cat(classes), gain)
@@ -50,5 +50,5 @@ def network() -> nn.Sequential:
 
 
 def shrink(w: Tensor) -> None:
-    """Begin with small fields: START times the first weights of networks [T, P], in place."""
+    """Begin with small fields: scale the first layer's weights in w [T, P] by START, in place."""
     w[:, : HIDDEN * SITES] *= START

@@ -1,4 +1,4 @@
-"""What spiking costs in steps and in time, and how often units fire, beside rectifiers."""
+"""What spiking costs in steps and time compared with rectifiers, and how often units fire."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = {
     TIME: f"spikes, {TIME} time steps",
     LONGER: f"spikes, {LONGER} time steps",
 }
-RATIOS = {  # what, as `ratio` takes it, and the range that was predicted before the records
+RATIOS = {  # name: (column, range predicted before measuring, further arguments of `ratio`)
     "steps of spikes over rectifiers": ("steps", (0.5, 2)),
     f"the same, batch size {SMALL[0]}": ("steps", (1, np.inf), SPIKES, RECTIFIERS, SMALL),
     f"the same, batch size {LARGE[0]:,}": ("steps", (0, 1), SPIKES, RECTIFIERS, LARGE),
@@ -43,7 +43,7 @@ RATIOS = {  # what, as `ratio` takes it, and the range that was predicted before
 def met(
     rows: pd.DataFrame, time: int, sparsity: float = 0.0, model: str = "mlp"
 ) -> pd.DataFrame:
-    """Of the records: searches of these networks that met the goal at which they are compared."""
+    """The recorded searches of these networks that met the goal at which they are compared."""
     chosen = (rows.time == time) & (rows.sparsity == sparsity) & (rows.model == model)
     return rows[chosen & (rows.goal == JUDGED[model])].dropna(subset="steps")
 
@@ -55,7 +55,7 @@ def ratio(
     below: tuple = RECTIFIERS,
     sizes: tuple = BATCH_SIZES,
 ) -> Effect | None:
-    """ln of a column's ratio, the mean over these batch sizes, of two networks, as of `met`."""
+    """ln of a column's ratio between two networks (arguments of `met`), the mean over `sizes`."""
     logs = (
         replicates.means(met(rows, *network), column, sizes, log=True)
         for network in (above, below)
@@ -75,7 +75,7 @@ def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """What was predicted before the records, beside what came; rows: the records."""
+    """Predictions made before measuring, beside their outcomes; rows: the records."""
     ratios = [
         (what, *ends, estimates.interval(ratio(rows, column, *networks)))
         for what, (column, ends, *networks) in RATIOS.items()
@@ -91,7 +91,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, a line for rectifiers and for spikes over each time."""
+    """Steps against batch size, one line for rectifiers and one per number of time steps."""
     dense = pd.concat(met(rows, time) for time in NAMES)
     points = replicates.by_size(dense, "steps", by=("time",))
     points = points.rename(columns={"steps_low": "low", "steps_high": "high"})

@@ -12,21 +12,21 @@ from lib.fields import PART, Count, Whole, spec
 from lib.measuring.experiment import Collection
 from lib.probes import timings
 
-EXAMPLES = 1350  # of the training set
+EXAMPLES = 1350  # in the training set
 GOALS = (0.04, 0.08)  # validation errors, the harder first
 TIME, LONGER = 8, 25
 BATCH_SIZES, FEW, MORE, CNN_SIZES = (4, 16, 64, 256, 1024), (16, 256), (64,), (4, 64, 256)
 JUDGED = {"mlp": GOALS[0], "cnn": GOALS[1]}
-REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
+REPLICATES = (2, 3, 4, 5, 6)  # the pilot used the draws of replicate 1
 
 
 @spec
 class Search:
-    """So many trials of momentum, in lock step until one meets the harder goal.
+    """Trials of momentum in lock step, until one meets the harder goal.
 
-    time: steps of spiking neurons for an example; 0: rectifiers.  sparsity: share of the parameters
-    that connection sensitivity removes at the start.  replicate: its draws, seeds, order and split
-    of the digits.
+    time: steps of spiking neurons per example; 0: rectifiers.  sparsity: share of the parameters
+    that connection sensitivity removes at the start.  replicate: sets the draws, seeds, and the
+    order and split of the digits.
     """
 
     time: Whole(0, 1000)
@@ -41,7 +41,7 @@ class Search:
         return {"dataset": "digits", "goals": GOALS}
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal: what `winners` tells of its winner, and `neurons.activity` of that."""
+        """A row per goal: the columns of `winners`, and the winner's `neurons.activity`."""
         from chapters.other_networks import neurons
         from lib.measuring import rerun
         from lib.workloads import datasets
@@ -53,7 +53,7 @@ class Search:
             validation=digits.validation,
             goals=GOALS,
             search=self,
-            # Where no unit of the last layer fires, gradients still pass the spikes' surrogates
+            # Even if no unit in the last layer fires, surrogate gradients pass its spikes
             drop_dead=not self.time,
         )
         x, winners = digits.validation.x, rerun.winners(search)
@@ -104,7 +104,7 @@ class SpikingTimes:
         for size in BATCH_SIZES:
             batch = data.x[:size], data.y[:size]
             calls = [functools.partial(gradient, *batch) for gradient in gradients.values()]
-            # In turns, so that other work on the machine slows all networks alike
+            # Alternate, so that other work on the machine slows all networks equally
             for time, seconds in zip(gradients, timings.alternately(calls, self.repeats)):
                 rows.append({"time": time, "batch_size": size, **seconds})
         return pd.DataFrame(rows)

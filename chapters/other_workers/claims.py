@@ -1,7 +1,7 @@
-"""Claims on workers that do not share every step, and what is measured of them.
+"""Claims about workers that do not share every step, and what this book measured.
 
-Of the papers on parts of a network the abstracts were at hand, of the others what is written of
-them, not the texts.
+We read the abstracts of the papers on parts of a network, and only what others write about the
+remaining papers; no full texts.
 """
 
 from chapters.other_workers import federated, late, parts
@@ -85,12 +85,12 @@ def computed():
 
 
 def met(name, values, note=""):
-    """The share of searches that meet a goal."""
+    """The share of searches that meet a goal; values: NaN for those that do not."""
     return share(name, values.count(), len(values), note=note)
 
 
 def recovered(size, values):
-    """That of halves with recovery, and without it as a note; values: of searches, by arm."""
+    """`met` for halves with recovery, with those without it as a note; values: grouped by arm."""
     together = values.get_group(parts.RECOVERED)
     apart = values.get_group(parts.APART)
     note = f"without recovery: {apart.count()} of {len(apart)} searches"
@@ -98,13 +98,13 @@ def recovered(size, values):
 
 
 def compared(name, ratios):
-    """The mean over searches of the whole network's cost over that of its parts."""
+    """The whole network's cost over that of its parts, the mean over searches."""
     mean = parts.mean_ratio(1 / ratios)
     return ratio(name, mean) if mean else unmeasured(name, note="a search missed the goal")
 
 
 def published():
-    """Parts, with as many local steps as published, beside the whole network."""
+    """Parts with the published number of local steps, beside the whole network."""
     searches = parts.beside_whole(parts.subnetworks(), parts.PARALLEL)
     return searches[searches.arm == parts.PARTS]
 

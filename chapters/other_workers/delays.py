@@ -1,4 +1,4 @@
-"""The delay of every gradient of real workers, processes that do not wait for each other."""
+"""The delay of every gradient from real workers: processes that do not wait for each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Job:
     """Plain SGD by `workers` processes that push gradients of `batch_size` examples to one that
     holds the weights.
 
-    steps: gradients in all.  pause: seconds that the last worker rests before each gradient.
+    steps: gradients in all.  pause: seconds that the last worker waits before each gradient.
     """
 
     workload: WorkloadName = "digits-mlp"
@@ -31,8 +31,8 @@ class Job:
         return {"dataset": work.dataset, "model": work.model, "source": work.source}
 
     def measure(self) -> pd.DataFrame:
-        """worker (from 1), delay and count: how many of this worker's gradients were so many
-        updates late; and error, the validation error at the end."""
+        """A row per worker (from 1) and delay: worker, delay (in updates), count of its gradients,
+        and error, the final validation error."""
         from chapters.other_workers import turns  # imports PyTorch, which is slow
 
         pushed = turns.push(self)
@@ -55,7 +55,7 @@ EXPERIMENTS = {"async-delays": DELAYS}
 
 
 def in_turn(pushed: pd.DataFrame) -> float:
-    """The share of gradients that are exactly W - 1 late, in jobs whose W workers keep one pace.
+    """The share of gradients that are exactly W - 1 late, in jobs whose W workers do not pause.
 
     pushed: the records.
     """

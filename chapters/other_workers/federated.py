@@ -1,4 +1,4 @@
-"""What training where the data lie costs, beside large batches."""
+"""What training where the data lie costs, compared with large batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lib.claims.names import title
 from lib.page import charts, estimates, tips
 
 LARGE, WHOLE, EPOCH, *_, TURNS = experiments.ARMS
-TOGETHER = "split, all together"  # the steps of LARGE, the network cut
+TOGETHER = "split, all together"  # the steps of LARGE, with the network cut
 COSTS = {"rounds": "rounds", "sent": "numbers sent", "adds": "multiply-adds"}
 POINT = ["workload", "skewed", "way", "local_steps", "batch_size"]
 GOAL = 0.04
 ALIKE = " if shards are alike, {} times if they are skewed"
-SAID = {  # by the figure's title: two ways, and a ratio of what they cost
+SAID = {  # cost: two ways, and the figure's title with the ratio of their costs
     "rounds": (
         WHOLE,
         EPOCH,
@@ -31,8 +31,8 @@ SAID = {  # by the figure's title: two ways, and a ratio of what they cost
 
 
 def searches(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal: arm, goal, rounds of its best trial (NaN where none meets it), and
-    what they cost a client, sent and adds.
+    """A row per search and goal: arm, goal, rounds of its best trial (NaN if none meets the goal),
+    and the cost of these to a client, sent and adds.
     """
     goals = [name for name in trials if name.startswith("rounds@")]
     costs = ["sent", "adds", "cut_sent", "cut_adds"]
@@ -50,13 +50,13 @@ def searches(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def over(rows: pd.DataFrame, cost: str, above: str, below: str) -> Effect | None:
-    """`replicates.over` of what two ways cost; rows: searches of one network, kind and goal."""
+    """`replicates.over` for the costs of two ways; rows: searches of one network, kind and goal."""
     return replicates.over(rows[rows.arm == above], rows[rows.arm == below], cost)
 
 
 def groups(cost: str, above: str, below: str) -> list[Group]:
-    """A way's rounds or costs over another's, a row per network and kind of shards, at the hardest
-    goal that all searches of both meet.
+    """One way's cost over another's, a group per network and kind of shards, at the hardest goal
+    that all searches of both meet.
     """
     trials, judged = experiments.FEDERATED.results(), []
     for (work, skewed), rows in searches(trials).groupby(POINT[:2]) if len(trials) else ():
@@ -70,8 +70,8 @@ def groups(cost: str, above: str, below: str) -> list[Group]:
 
 
 def points(rows: pd.DataFrame) -> pd.DataFrame:
-    """What the figure draws: network, kind, arm, cost, value (geometric mean), value_low,
-    value_high, searches; without the ways of which a search misses GOAL.
+    """Data of the figure: network, kind, arm, cost, value (geometric mean), value_low, value_high,
+    searches; ways with a search that misses GOAL are left out.
     """
     means = []
     for (work, skewed, arm), met in rows[rows.goal == GOAL].groupby([*POINT[:2], "arm"]):
@@ -83,7 +83,7 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """What every way costs a client to GOAL; rows: from `searches`."""
+    """What every way costs a client up to GOAL; rows: from `searches`."""
     means, scale = points(rows), charts.log(padding=12, base=10)
     x, low = (alt.X(f"{name}:Q", scale=scale, title=None) for name in ("value", "value_low"))
     kinds = dict(zip(experiments.KINDS.values(), (charts.BLUE, charts.ORANGE)))
@@ -104,7 +104,7 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def titles(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """What the figure says, by cost and network; rows: from `searches`."""
+    """Titles of the figure, by cost and network; rows: from `searches`."""
     said = {name: {} for name in COSTS.values()}
     for cost, (above, below, text) in SAID.items():
         for work, part in rows[rows.goal == GOAL].groupby("workload"):

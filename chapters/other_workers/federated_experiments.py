@@ -1,5 +1,5 @@
-"""Training where the data lie, on clients, by averaging or in turns, the network cut
-(`lib.engine.clients`).
+"""Training where the data lie, on clients (`lib.engine.clients`): by averaging, or in turns with
+the network cut.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 AVERAGING, TURNS = WAYS = ("averaging", "turns")
-CLIENTS, BATCH, SHARD = 10, 15, 135  # clients; examples of a local step; and of a shard
+CLIENTS, BATCH, SHARD = 10, 15, 135  # clients; examples per local step; and per shard
 NETWORKS, KINDS = ("digits-mlp", "digits-cnn"), {False: "shards alike", True: "shards skewed"}
-ARMS = {  # way, local steps, examples of each, most rounds
+ARMS = {  # way, local steps, examples per local step, most rounds
     "large batch, 150": (AVERAGING, 1, BATCH, 2000),
     "large batch, 1,350": (AVERAGING, 1, SHARD, 1000),
     "averaging, one epoch": (AVERAGING, 9, BATCH, 400),
@@ -33,11 +33,11 @@ REPLICATES = range(1, 11)
 
 @spec
 class Search(OfSearch):
-    """Trials of a way to train on shards, which differ in learning rate and initialisation.
+    """Trials of one way to train on shards, which differ in learning rate and initialisation.
 
-    local_steps: of a client in a round.  batch_size: examples of a local step.  skewed: whether a
-    client's examples are of few labels.  max_rounds: after which a search that has not met the
-    hardest goal ends.  replicate: its draws, seeds, shards and split of the examples.
+    local_steps: of a client per round.  batch_size: examples per local step.  skewed: whether each
+    client's examples have few labels.  max_rounds: after which a search that has not met the
+    hardest goal ends.  replicate: sets the draws, seeds, shards and split of the examples.
     """
 
     workload: WorkloadName
@@ -82,9 +82,9 @@ class Search(OfSearch):
 
 
 def a_round(gradients, w: Tensor, rate: Tensor, streams: list, steps: int, way: str) -> Tensor:
-    """Weights [T, P] after a round from w, at the trials' rates [T, 1].
+    """Weights [T, P] after a round that starts at w, with the trials' rates [T, 1].
 
-    gradients: losses and gradients of weights and a batch.  streams: the clients' batches.
+    gradients: (weights, x, y) -> losses and gradients.  streams: the clients' batches.
     """
     ends = []
     for batches in streams:
@@ -97,12 +97,12 @@ def a_round(gradients, w: Tensor, rate: Tensor, streams: list, steps: int, way: 
 
 
 def costs(search: Search, halves) -> dict[str, float]:
-    """What a round costs a client: sent (numbers, either way) and adds (multiply-adds); and the
-    same with cut_ if the network is cut.
+    """What a round costs a client: sent (numbers, in both directions) and adds (multiply-adds); and
+    cut_sent and cut_adds: the same with the network cut.
 
-    Forward, and backward by weights and, but for the first layer, by activations.  Where the
-    network is cut, an example costs its activations, their derivatives and its label, and a round
-    the client's part twice.
+    Multiply-adds: the forward pass, and derivatives by weights and, except in the first layer, by
+    activations.  With the network cut, numbers sent are, per example, activations, their
+    derivatives and a label, and per round twice the client's part of the network.
     """
     import torch
 
@@ -122,7 +122,7 @@ def costs(search: Search, halves) -> dict[str, float]:
 
 
 def planned() -> list[Search]:
-    """Every way on every network, on shards alike and skewed, the searches of a point last."""
+    """Every way on every network, on shards alike and skewed, one replicate after another."""
     points = itertools.product(REPLICATES, NETWORKS, KINDS, ARMS.values())
     return [Search(net, *arm, skewed, most, n) for n, net, skewed, (*arm, most) in points]
 

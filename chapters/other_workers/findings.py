@@ -20,13 +20,13 @@ def values(
     rounds: pd.DataFrame,
     apart: pd.DataFrame,
 ) -> dict[str, object]:
-    """What the page's lead, titles and captions name.
+    """Values in the page's lead, titles and captions.
 
     Args:
         tardy, curves, turns: from `late.measured`, `late.curves` and `late.turns`.
         pushed: the records of workers that do not wait.
         rounds: from `federated.searches`.
-        apart: from `parts.over_whole`, of `parts.subnetworks`.
+        apart: from `parts.over_whole` on `parts.subnetworks`.
     """
     growth = late.growth(curves)
     plain = (growth.workload == late.WORK) & (growth.algorithm == "sgd")

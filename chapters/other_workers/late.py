@@ -1,8 +1,8 @@
-"""What late gradients cost: curves of every staleness beside the one without delay, and workers
-that do not wait beside a batch.
+"""What late gradients cost: curves at every staleness beside the curve without delay, and workers
+that do not wait beside one synchronous batch.
 
-A curve is named by LATE: workload, algorithm, delays ("fixed" or "uniform") and staleness; without
-delay, delays is "fixed".
+The key of a curve is LATE: workload, algorithm, delays ("fixed" or "uniform") and staleness;
+without delay, delays is "fixed".
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from lib.wording import named, with_interval
 
 WORK = "digits-mlp"
 LATE = ["workload", "algorithm", "delays", "staleness"]
-SMALL, *_, LARGE = SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
+SMALL, *_, LARGE = SIZES = (4, 16, 64, 256)  # batch sizes measured with every delay
 JUDGED = 7  # the staleness at which methods are compared
-LISTED = (JUDGED, 31)  # of the table; the figure has all
+LISTED = (JUDGED, 31)  # in the table; the figure shows all
 METHODS = ("sgd", "momentum", "adam")
 DEPTHS = {"digits-mlp-64x1": ", one hidden layer", "digits-mlp-64x4": ", four hidden layers"}
 COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)
 
 
 def measured() -> pd.DataFrame:
-    """All trials with late gradients, and without, each workload at its goal."""
+    """All trials of these studies, with late gradients and without, each workload at its goal."""
     names = "staleness", "staleness-depth"
     cells = (cell for name in names for cell in plans.study(name).searches)
     return scaling.at_goals(results.read(Study("late", "Late gradients", cells)))
 
 
 def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:
-    """Every curve of the table, by LATE."""
+    """Every curve of these trials, by LATE."""
     searches = scaling.steps_to_result(trials).groupby(LATE) if len(trials) else ()
     return {key: scaling.curve_of(rows) for key, rows in searches}
 
 
 def slower(curves: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | None:
-    """ln of steps of a late curve over those without delay, the mean over these batch sizes of
-    searches of both; of two keys, that of the first over that of the second.  None if a curve is
-    not measured.
+    """ln of a late curve's steps over those without delay, the mean over these batch sizes, on
+    shared searches; for two keys, the first ratio over the second.  None if a curve is not
+    measured.
     """
     timely = [(*key[:2], "fixed", 0) for key in keys]
     terms = [curves.get(key) for key in itertools.chain(*zip(keys, timely))]
@@ -63,8 +63,8 @@ def slower(curves: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | No
 
 
 def growth(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """A row per late curve, least late first: LATE; small and large: steps over timely ones at the
-    smallest and largest of SIZES, with their ends.
+    """A row per late curve, least late first: LATE; small and large: steps over those without delay
+    at the smallest and largest of SIZES, with intervals.
     """
     rows = []
     for key in sorted((key for key in curves if key[3]), key=lambda key: key[3]):
@@ -74,28 +74,28 @@ def growth(curves: dict[tuple, Curve]) -> pd.DataFrame:
 
 
 def stability_limit(staleness: int) -> float:
-    """Below which rate times curvature must lie for plain SGD to settle: 2 sin(pi / (2 (2 s + 1))).
+    """Plain SGD converges if rate times curvature is below this limit: 2 sin(pi / (2 (2 s + 1))).
 
     A root z = e^{i a} of z^{s+1} - z^s + x has x = z^s (1 - z) = 2 sin(a/2) e^{i ((s + 1/2) a -
-    pi/2)}; this is first positive at a = pi / (2 s + 1).
+    pi/2)}, which is first real and positive at a = pi / (2 s + 1).
     """
     return 2 * math.sin(math.pi / (2 * (2 * staleness + 1)))
 
 
 def floor(staleness: int) -> float:
-    """By what factor the stable rate of plain SGD falls, and a noisy quadratic's floor rises."""
+    """Factor by which plain SGD's largest stable rate falls and a noisy quadratic's floor rises."""
     return stability_limit(0) / stability_limit(staleness)
 
 
 def predicted(points: pd.DataFrame, staleness: int, sizes: np.ndarray) -> np.ndarray:
-    """Steps of plain SGD [n] at batch sizes [n], from the curve on time: c1/B + `floor` c2."""
+    """Steps of plain SGD [n] at `sizes` [n], from the curve without delay: c1/B + `floor` c2."""
     timely = points[points.staleness == 0]
     fit = scaling.fit(timely.batch_size, np.log(timely.steps))
     return fit.c1[0] / sizes + floor(staleness) * fit.c2[0]
 
 
 def lines(points: pd.DataFrame) -> pd.DataFrame:
-    """`predicted` for every staleness, along its batch sizes (staleness, batch_size, steps)."""
+    """`predicted` for every staleness, over its batch sizes: staleness, batch_size, steps."""
     rows = []
     for s, part in points.groupby("staleness"):
         sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
@@ -105,10 +105,10 @@ def lines(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_waiting(curves: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
-    """W workers that take turns against one synchronous batch of W times theirs: a row per W.
+    """W workers that take turns, against one synchronous batch W times as large: a row per W.
 
     ratio, ratio_low, ratio_high: gradients to the goal, K_{W-1}(b) / (W K_0(W b)), the geometric
-    mean over batch sizes b of a worker, on shared searches.
+    mean over batch sizes b per worker, on shared searches.
     """
     rows, kind = [], (WORK, algorithm, "fixed")
     late = {key[3]: curve for key, curve in curves.items() if key[:3] == kind}
@@ -127,12 +127,12 @@ def without_waiting(curves: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
 
 
 def turns(curves: dict[tuple, Curve]) -> dict[str, pd.DataFrame]:
-    """`without_waiting` of every method, a row per number of workers."""
+    """`without_waiting` for every method, a row per number of workers."""
     return {name: without_waiting(curves, name).set_index("workers") for name in METHODS}
 
 
 def table(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """Late curves beside those on time."""
+    """Late curves compared with those without delay."""
     rows, cells = growth(curves), []
     rows = rows[rows.staleness.isin(LISTED)]
     rows["place"] = rows.algorithm.map(METHODS.index)
@@ -153,7 +153,7 @@ def _words(staleness: int) -> str:
 
 
 def points_of(trials: pd.DataFrame) -> pd.DataFrame:
-    """The curves of SGD on WORK, of `scaling.across_replicates`, one after the other."""
+    """The curves of SGD on WORK with fixed delays, from `scaling.across_replicates`, joined."""
     trials = trials[(trials.workload == WORK) & (trials.algorithm == "sgd")]
     searches = scaling.steps_to_result(trials[trials.delays == "fixed"]).groupby(LATE)
     parts = (scaling.across_replicates(rows) for _, rows in searches)
@@ -161,7 +161,7 @@ def points_of(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(points: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, of `points_of`, a colour per staleness; dashed: from `lines`."""
+    """Steps against batch size, one colour per staleness; from `points_of`; dashed: `lines`."""
     dashed = lines(points)
     colours = dict(zip(map(_words, sorted(points.staleness.unique())), COLOURS))
     pick, faded = charts.picked("gradients")

@@ -1,7 +1,7 @@
-"""What it takes to train parts of a network, over training the whole.
+"""What training parts of a network costs, compared with training the whole.
 
-Tables of what is on record have a row per trial and goal, with costs until the goal was met: steps,
-adds (multiply-adds) and sent (numbers).
+Tables of the records have a row per trial and goal, with costs until the goal was met: steps, adds
+(multiply-adds) and sent (numbers).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lib.wording import brief, joined, number, percent, with_interval
 
 COSTS = {"steps": "training steps", "adds": "multiply-adds", "sent": "numbers sent"}
 COLOURS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
-EXAMPLES = 1350  # of the training set
+EXAMPLES = 1350  # in the training set
 PARTS, PARALLEL = f"parts, {experiments.PUBLISHED} local steps", "data parallelism"
 LARGE, SMALL, GROWN, ONE_RATE, _ = experiments.GROWTHS.values()
 UNCUT, APART, RECOVERED = experiments.HALVES.values()
@@ -33,8 +33,8 @@ def _by_goal(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def subnetworks() -> pd.DataFrame:
-    """Trials with arm: how many local steps, or PARALLEL, and size: among how many workers, each
-    with as many examples a step; and the costs of one worker.
+    """Trials with arm (number of local steps, or PARALLEL), size (number of workers, each with the
+    same number of examples per step), and the costs of one worker.
     """
     planned = [
         search for search in experiments.subnetworks() if search.workload == "digits-mlp"
@@ -51,9 +51,9 @@ def subnetworks() -> pd.DataFrame:
 
 
 def growing() -> pd.DataFrame:
-    """Trials with arm: how the network grew, and size: of a batch."""
+    """Trials with arm (how the network grew) and size (of a batch)."""
     rows, adds = _by_goal(EXPERIMENTS["growing"].results()), 0
-    for n in range(3):  # stages, of which the last has no end
+    for n in range(3):  # stages; the last is open-ended
         most = rows.stage.where(n < rows.doublings, np.inf).where(n <= rows.doublings, 0)
         steps = (rows.steps - n * rows.stage).clip(0, most)
         width = rows["first"] * 2**n
@@ -64,8 +64,8 @@ def growing() -> pd.DataFrame:
 
 
 def halves() -> pd.DataFrame:
-    """Trials with arm, in words, and size: of a batch.  Two devices, with a half each, exchange the
-    left one's outputs and their derivatives, or outputs once for every training example.
+    """Trials with arm (in words) and size (of a batch).  Two devices with one half each exchange
+    the left half's outputs and their derivatives, or its outputs once per training example.
     """
     rows = _by_goal(EXPERIMENTS["halves"].results())
     before = rows.arm.map({"whole": 0, "halves": np.inf}).fillna(2 * rows.stage)
@@ -75,14 +75,14 @@ def halves() -> pd.DataFrame:
 
 
 def multiply_adds(width: pd.Series) -> pd.Series:
-    """Per example: forward, and backward by weights and activations, but not by the inputs."""
+    """Per example: the forward pass, and derivatives by weights and activations except inputs."""
     return 2 * INPUTS * width + 3 * (width * width + width * CLASSES)
 
 
 def beside_whole(trials: pd.DataFrame, uncut: str) -> pd.DataFrame:
-    """A row per search of a part, goal and cost, beside the search of the whole network, an arm of
-    the trials: arm, size, replicate, goal, what (of COSTS), value and value_whole (each the least
-    of any trial, NaN where none met the goal), and ratio.
+    """A row per search of a part, goal and cost, beside the search of the whole network (arm
+    `uncut`): arm, size, replicate, goal, what (of COSTS), value and value_whole (each the least of
+    any trial, NaN if none met the goal), and ratio.
     """
     costs = [cost for cost in COSTS if cost in trials]
     least = trials.groupby(["goal", "arm", "size", "replicate"], sort=False)[costs].min()
@@ -112,14 +112,14 @@ def hardest(searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_ratio(ratios: pd.Series) -> Effect | None:
-    """ln of the geometric mean over searches; None if a search of either missed the goal."""
+    """The mean of ln ratio over searches; None if a search of either missed the goal."""
     return scaling.mean_of(np.log(ratios)) if len(ratios) and ratios.notna().all() else None
 
 
 def chart(ratios: pd.DataFrame) -> alt.LayerChart:
-    """What parts take over data parallelism; a menu of costs, a slider over goals.
+    """Costs of parts over those of data parallelism, with a menu of costs and a slider for goals.
 
-    ratios: from `over_whole`, of `subnetworks`.
+    ratios: from `over_whole` on `subnetworks`.
     """
     points = ratios.assign(what=ratios.what.map(COSTS))
     points["interval"] = list(map(with_interval, points.effect, points.low, points.high))
@@ -145,7 +145,7 @@ def chart(ratios: pd.DataFrame) -> alt.LayerChart:
 
 
 def titles(ratios: pd.DataFrame) -> dict[str, list[str]]:
-    """What the figure says of PARTS, by cost, a text per goal, the hardest first; ratios: as of
+    """The figure's titles on PARTS, by cost: a text per goal, the hardest first; ratios: as for
     `chart`.
     """
     rows = ratios[ratios.arm == PARTS].dropna(subset="effect")
@@ -161,11 +161,11 @@ def titles(ratios: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
-    """Ratios at the hardest goal, a column per batch size, where all searches meet it.
+    """Ratios at the hardest goal, a column per batch size; counts where not all searches meet it.
 
     Args:
-        grown: from `over_whole`, of `growing`.
-        cut: the same, of `halves`.
+        grown: from `over_whole` on `growing`.
+        cut: from `over_whole` on `halves`.
     """
     grown = hardest(grown[grown.what == "adds"])
     rows = pd.concat([grown[grown.arm != ONE_RATE], hardest(cut[cut.arm == RECOVERED])])

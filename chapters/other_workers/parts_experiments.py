@@ -1,5 +1,5 @@
-"""What the page measures of parts of a network: searches by SGD of parts that workers share out, of
-networks that grow, and of halves, one trained after the other.
+"""What the page measures about parts of a network, all with SGD: parts divided among workers,
+networks that grow, and two halves trained one after the other.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lib.methods.intervals import Interval
 
 REPLICATES, TRIALS = (1, 2, 3), 32
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
-PUBLISHED = 20  # local steps of the published runs
-GROWTHS = {  # first, doublings, scaled and by_norm of what is searched
+PUBLISHED = 20  # local steps in the published runs
+GROWTHS = {  # (first, doublings, scaled, by_norm) of every arm
     (64, 0, False, True): "64 units from the start",
     (16, 0, False, True): "16 units from the start",
     (16, 2, False, True): "16 to 64: function kept",
@@ -34,20 +34,20 @@ HALVES_STEPS = {16: 1000, 64: 800, 256: 600}  # at most, by batch size
 
 
 class Search(OfSearch):
-    """A search to the hardest goal or max_steps; its replicate sets draws, seeds, orders, parts."""
+    """A search to the hardest goal or max_steps; replicate sets draws, seeds, orders and parts."""
 
-    soon = False  # whether one is enough; else all, so that the cheapest is known
+    soon = False  # whether one hit ends it; else all trials go on, to find the cheapest
 
     def __post_init__(self):
-        _ = self.cell  # its checks are ours
+        _ = self.cell  # runs its checks
 
     @property
     def settings(self) -> dict:
         return {"hits": 1 if self.soon else self.trials, "max_steps": self.max_steps}
 
     def in_stages(self, rule: str, lengths: Interval, seed: int) -> pd.DataFrame:
-        """A row per trial, with stage: steps of a stage, which are tuned beside the learning rate;
-        rule: by which function of `training`.
+        """A row per trial, with stage: the steps per stage, tuned along with the learning rate;
+        rule: name of a function of `training`.
         """
         # Imports PyTorch, which is slow; most chapters only read records
         import torch
@@ -68,7 +68,7 @@ class Search(OfSearch):
 
 @spec
 class Subnetworks(Search):
-    """Disjoint parts (`training.Parts`), with batches of a worker; one worker is plain SGD."""
+    """Disjoint parts (`training.Parts`); batch_size: per worker; one worker is plain SGD."""
 
     workers: Count(64)
     local_steps: Count(10**4)
@@ -85,7 +85,7 @@ class Subnetworks(Search):
         return self.workers * self.batch_size
 
     def measure(self) -> pd.DataFrame:
-        """A row per trial, with sent: numbers that a worker sends back after a round."""
+        """A row per trial, with sent: the numbers that a worker sends back after a round."""
         from chapters.other_workers import training
         from lib.measuring import one_search
 
@@ -96,10 +96,10 @@ class Subnetworks(Search):
 
 @spec
 class Growing(Search):
-    """The digits' MLP, begun with hidden layers of `first` units that are doubled so many times.
+    """The digits' MLP, begun with hidden layers of `first` units and doubled `doublings` times.
 
-    scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the rate of
-    new weights follows their norm, or is that of the old ones.
+    scaled: whether old weights into a layer that grew are scaled.  by_norm: whether the rate of new
+    weights follows their norm, or is the same as for old ones.
     """
 
     first: Literal[16, 64]
@@ -110,7 +110,7 @@ class Growing(Search):
     replicate: int = 1
     trials: int = TRIALS
     max_steps: int = GROWING_STEPS[16]
-    workload: Literal["digits-mlp"] = "digits-mlp"  # which is what grows here
+    workload: Literal["digits-mlp"] = "digits-mlp"  # the only network that grows
 
     def measure(self) -> pd.DataFrame:
         return self.in_stages("growing", Interval(2, 128), 10_000)
@@ -125,15 +125,15 @@ class Halves(Search):
     replicate: int = 1
     trials: int = TRIALS
     max_steps: int = HALVES_STEPS[16]
-    workload: Literal["digits-mlp-64x4"] = "digits-mlp-64x4"  # which is what is halved here
+    workload: Literal["digits-mlp-64x4"] = "digits-mlp-64x4"  # the only network that is halved
 
     def measure(self) -> pd.DataFrame:
         return self.in_stages("halves", Interval(8, 512), 20_000)
 
 
 def subnetworks() -> list[Subnetworks]:
-    """One worker with as many examples a step as all; every number of workers and of local steps;
-    further replicates of what claims are judged by; and a network four times as wide.
+    """One worker with the examples per step of all; every number of workers and of local steps;
+    further replicates of searches that judge claims; and a network four times as wide.
     """
     size = Subnetworks.batch_size
     alone = [(1, 1, size * workers) for workers in (1, *WORKERS)]
@@ -149,7 +149,7 @@ def subnetworks() -> list[Subnetworks]:
 
 
 def growing() -> list[Growing]:
-    """The whole width and the narrowest from the start, and growth by three rules."""
+    """Networks of full and of least width from the start, and growth by three rules."""
     return [
         Growing(first, doublings, size, *rule, replicate=n, max_steps=most)
         for n in REPLICATES
@@ -159,7 +159,7 @@ def growing() -> list[Growing]:
 
 
 def halves() -> list[Halves]:
-    """Every arm, and then more searches of those that exchange numbers: these scatter widely."""
+    """Every arm, then more searches of "whole" and "recovered", which scatter widely."""
     points = [
         *itertools.product(REPLICATES, HALVES_STEPS, HALVES),
         *itertools.product(range(4, 15), HALVES_STEPS, ("whole", "recovered")),

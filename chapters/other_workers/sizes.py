@@ -1,4 +1,4 @@
-"""The sizes of networks that are trained in parts."""
+"""The sizes of the networks that are trained in parts."""
 
 INPUTS, UNITS, CLASSES = 64, 64, 10  # of the digits, and of a hidden layer
 WIDTHS = {"digits-mlp": UNITS, "digits-mlp-256x2": 256}

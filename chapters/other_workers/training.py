@@ -1,5 +1,5 @@
-"""How parts of a network are trained, all by SGD: parts that workers share out, networks that grow,
-and halves, one after the other.
+"""How parts of a network are trained with SGD: parts divided among workers, networks that grow,
+and two halves one after the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lib.workloads import models
 
 
 def joined(combine: Callable, *units: Tensor) -> Tensor:
-    """What parameters are [P], of units of every layer: weights join two, biases are of one."""
+    """Values of parameters [P] from values of units: weights combine two, biases take one."""
     layers = []
     for fan_in, out in itertools.pairwise(units):
         layers += [combine(out[:, None], fan_in).flatten(), out]
@@ -30,13 +30,13 @@ def joined(combine: Callable, *units: Tensor) -> Tensor:
 
 class Parts:
     """Independent subnetworks: in every round, workers train disjoint parts of one network, each on
-    its own batches (Yuan et al. 2022; theory: Shulgin and Richtárik 2023).
+    separate batches (Yuan et al. 2022; theory: Shulgin and Richtárik 2023).
 
-    A worker trains the weights between its own units, from the inputs and to the outputs, its
-    hidden activations times the number of workers.  All use the biases of the outputs; the first
-    trains them, the others hold them as they were.  So no weight has two owners.
+    A worker trains the weights from the inputs to its units, between these, and to the outputs,
+    with hidden activations scaled by the number of workers.  All use the output biases; the first
+    worker trains them, the others keep them fixed, so no weight has two owners.
 
-    method: SGD by the parts' gradients.  sent: numbers that a worker sends back after a round, in
+    method: SGD with the parts' gradients.  sent: numbers that a worker sends back after a round,
     the mean over workers.
     """
 
@@ -44,7 +44,7 @@ class Parts:
         self.search, self.step, self.width = search, 0, WIDTHS[search.workload]
         small = models.mlp(INPUTS, *2 * [self.width // search.workers])  # a worker's network
         self.small = batched.BatchedExecutor(small)
-        # By what its weights are multiplied in use, for the scaled activations that they meet
+        # Factor on its weights in use, in place of scaling the activations that they multiply
         self.scale = torch.ones(sum(p.numel() for p in small.parameters()))
         for layer in flattening.layers(small)[2::2]:
             self.scale[layer.where] = search.workers
@@ -56,13 +56,13 @@ class Parts:
         )
 
     def owners(self, turn: int) -> list[Tensor]:
-        """Whose each hidden layer's units are in round number `turn`, from 0."""
+        """The worker that owns each unit of each hidden layer in round number `turn`, from 0."""
         random = torch.Generator().manual_seed(1_000_003 * self.search.replicate + turn)
         places = [torch.randperm(self.width, generator=random).argsort() for _ in range(2)]
         return [place // (self.width // self.search.workers) for place in places]
 
     def gradient(self, executor, w, batch, mask, buffers) -> tuple:
-        """As of `lib.methods.method.Method`; each worker has its share of the batch."""
+        """As in `lib.methods.method.Method`; each worker has its share of the batch."""
         turn, of_round = divmod(self.step, self.search.local_steps)
         workers = range(self.search.workers)
         if not of_round:
@@ -83,23 +83,23 @@ class Parts:
             loss, g, _ = self.small.gradients(part, *share)
             losses.append(loss)
             total.index_copy_(1, where[:owned], g.mul_(self.scale)[:, :owned])
-        # Units that are off in the whole network may be on in a part: no trial is proved dead
+        # Units off in the whole network may be on in a part, so no trial can be declared dead
         return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
 
 
-STAGES = (16, 32, 64)  # widths of both hidden layers
+STAGES = (16, 32, 64)  # widths of both hidden layers, by stage
 
 
 def growing(search, w: Tensor) -> tuple[Tensor, Method]:
-    """Training begins narrow, and the hidden layers are doubled as it goes on (Yuan et al. 2023).
+    """Training begins with narrow hidden layers, which are doubled on the way (Yuan et al. 2023).
 
-    Both new units of a pair have the same incoming weights V, and outgoing weights Z and -Z.  V is
+    New units come in pairs with the same incoming weights V and outgoing weights Z and -Z.  V is
     normal with standard deviation 1 / fan-in before the growth, Z with 1 / width after it; biases
-    begin at zero.  A unit that has not grown yet has zero weights in and out, hence gradients of
-    exactly zero: the whole network, w [T, P], trains as the part would.
+    start at zero.  A unit that has not grown yet has zero weights in and out, hence gradients of
+    exactly zero: the whole network, w [T, P], trains as the narrow one would.
 
-    Returns the weights from which trials start, and a method that remembers fresh [T, P]: what
-    every new weight will be.
+    Returns the weights from which trials start, and a method whose buffer fresh [T, P] holds the
+    initial value of every new weight.
     """
 
     def begin(w, layers):
@@ -123,14 +123,14 @@ def growing(search, w: Tensor) -> tuple[Tensor, Method]:
 
 @functools.cache
 def births() -> Tensor:
-    """The growth with which each parameter comes [P]; 0: it is there from the start."""
+    """The growth at which each parameter is added [P]; 0: it is there from the start."""
     hidden = torch.bucketize(torch.arange(UNITS), torch.tensor(STAGES), right=True)
     none = torch.zeros(INPUTS, dtype=torch.long)
     return joined(torch.maximum, none, hidden, hidden, none[:CLASSES])
 
 
 def narrow(seeds: list[int]) -> Tensor:
-    """Vectors [T, P] with the narrowest network in them, initialised as if it were alone."""
+    """Weights [T, P] that contain the narrowest network, initialised as if it were alone."""
     nets = [models.initialise(models.mlp(INPUTS, *2 * STAGES[:1]), seed) for seed in seeds]
     w = torch.zeros(len(seeds), len(births()))
     w[:, births() == 0] = torch.stack([flattening.flatten(net) for net in nets])
@@ -144,19 +144,19 @@ def _fresh(random) -> Tensor:
         fresh = torch.zeros(out, fan_in)
         for old, new in itertools.pairwise(STAGES):
             half, inputs = old // 2, old if n else fan_in
-            if n < 2:  # its units grow
+            if n < 2:  # the layer's units grow
                 v = torch.randn(half, inputs, generator=random) / inputs
                 fresh[old:new, :inputs] = torch.cat([v, v])
-            if n > 0:  # its inputs grow
+            if n > 0:  # the layer's inputs grow
                 z = torch.randn(min(new, out), half, generator=random) / new
-                z[old + half : new] = z[old : old + half]  # rows of a pair are alike here, too
+                z[old + half : new] = z[old : old + half]  # rows of a pair are equal here, too
                 fresh[:new, old:new] = torch.cat([z, -z], 1)
         layers += [fresh.flatten(), torch.zeros(out)]
     return torch.cat(layers)
 
 
 def relative_rates(w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
-    """Rates of weights [T, P]: norms of what came together over that of the first; of biases, 1."""
+    """Relative rates [T, P]: per matrix, the norm of each growth over the first; 1 for biases."""
     part = births().clone()
     for n, layer in enumerate(layers):
         part[layer.where] += n * len(STAGES)
@@ -168,28 +168,27 @@ def relative_rates(w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
 
 
 def grow(w: Tensor, fresh: Tensor, n: int, layers: tuple[Layer, ...], scaled: bool) -> Tensor:
-    """The weights w [T, P] after growth n, from 1, with what is new from fresh [T, P]."""
+    """The weights w [T, P] after growth number n (from 1), with new ones from fresh [T, P]."""
     grown = fresh.where(births() == n, w)
     for layer in layers[2::2] if scaled else ():  # a matrix and its biases take turns
         grown[:, layer.where][:, births()[layer.where] < n] *= 0.5
     return grown
 
 
-LEFT = 2  # layers of the left half
-CUT = LEFT * UNITS * (UNITS + 1)  # weights of it
+LEFT = 2  # layers in the left half
+CUT = LEFT * UNITS * (UNITS + 1)  # weights in the left half
 LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
 
 
 def halves(search, w: Tensor) -> tuple[Tensor, Method]:
-    """Synthetic intermediate labels: half by half (Karadağ and Topaloğlu 2024).
+    """Synthetic intermediate labels: training half by half (Karadağ and Topaloğlu 2024).
 
-    The left half learns to answer each example with the code of its class: a random number for
-    every unit, uniform on [0, 1), as others summarise the paper.  Then the right half learns the
-    labels, on what the left one, frozen, answers.  One rate for both halves, and as many steps of
-    the right half as of the left one, are ours.
+    The left half learns to output the code of an example's class: for every unit a random number,
+    uniform on [0, 1), as others summarise the paper.  Then the right half learns the labels from
+    the outputs of the left half, which is frozen.  The choice of one rate for both halves, and of
+    as many steps for the right half as for the left, is ours.
 
-    Returns w, and a method that remembers codes [T, classes, units], and part [T, 1]: what is
-    trained next.
+    Returns w, and a method with buffers codes [T, classes, units] and part [T, 1]: what is trained.
     """
 
     def begin(w, layers):
@@ -218,7 +217,7 @@ def halves(search, w: Tensor) -> tuple[Tensor, Method]:
 
 
 def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
-    """Gradients [T, CUT] of half the squared distance from answers to codes, a mean over x, y."""
+    """Gradients [T, CUT] of half the squared distance from outputs to codes, the mean over x, y."""
     with torch.enable_grad():
         w = w.detach().requires_grad_()
         h = x.flatten(1).expand(len(w), -1, -1)

@@ -1,6 +1,6 @@
-"""Real processes that do not wait: workers push gradients at their own pace to a process that holds
-the weights, which applies each one when it comes (plain SGD), counts the updates since the
-weights went out to that worker, and sends the new ones to that worker alone.
+"""Real processes that do not wait: workers push gradients, each at its pace, to one that holds the
+weights.  It applies each gradient when it arrives (plain SGD), counts the updates since it
+sent weights to that worker, and sends the new weights to that worker alone.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lib.workers import processes
 from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
-STOP = -1.0  # in place of a version of the weights
+STOP = -1.0  # sent in place of a version of the weights
 SEED = 0
 TIMEOUT = 600.0  # seconds that a job may take
 
 
 def push(job) -> dict:
-    """delays and workers (of every gradient in the order in which they came, [steps]) and the
-    validation error at the end; job: `delays.Job`.  Errors are those of `processes.launch`.
+    """Run a `delays.Job`.  Returns delays and workers of all gradients, in order of arrival
+    [steps], and error, the final validation error.  Raises what `processes.launch` raises.
     """
     return processes.launch(_take_part, job.workers + 1, TIMEOUT, job)
 
@@ -49,7 +49,7 @@ def _message(number: float, w: Tensor) -> Tensor:
 
 
 def _hold(job, w: Tensor) -> dict:
-    """Update w in place with every gradient that comes."""
+    """Update w in place with every gradient that arrives."""
     delays, workers = [], []
     for worker in range(1, job.workers + 1):
         dist.send(_message(0, w), worker)
@@ -70,7 +70,7 @@ def _hold(job, w: Tensor) -> dict:
 def _work(
     rank: int, job, executor: SequentialExecutor, w: Tensor, data: datasets.Split
 ) -> None:
-    """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
+    """Answer weights with their gradient on this worker's batches, until STOP arrives."""
     message = torch.empty(1 + len(w), dtype=torch.float64)
     inputs = executor.inputs(data.x)
     for pick in lockstep.batches(len(data), job.batch_size, rank):

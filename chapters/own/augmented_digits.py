@@ -1,4 +1,4 @@
-"""A convolutional network with batch normalisation, on digits that are shifted by chance whenever they are asked for."""
+"""A convolutional network with batch normalisation, on digits shifted at random on every access."""
 
 import torch
 from sklearn.datasets import load_digits

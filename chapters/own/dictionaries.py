@@ -1,4 +1,4 @@
-"""A model that takes a dictionary and returns one with its loss and logits, as those of Hugging Face do; the metric is F1."""
+"""A model that returns a dictionary of loss and logits, as in Hugging Face; the metric is F1."""
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ WORDS, LENGTH = 20, 8
 
 
 class Classifier(nn.Module):
-    """Whether a sentence is of one kind or another, from the mean of its words."""
+    """Classifies a sentence by the mean of its words' embeddings."""
 
     def __init__(self):
         super().__init__()
@@ -24,7 +24,7 @@ class Classifier(nn.Module):
 
 
 def f1(outputs, targets):
-    """Of class 1, for the outputs and targets of the whole validation set."""
+    """The F1 score of class 1, from the outputs and targets of the whole validation set."""
     said = outputs.argmax(1)
     both = ((said == 1) & (targets == 1)).sum()
     return 2 * both / ((said == 1).sum() + (targets == 1).sum()).clamp(min=1)

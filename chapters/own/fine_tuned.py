@@ -1,4 +1,4 @@
-"""A pretrained network of which the last layers alone are trained: features of the digits 0 to 4 serve for 5 to 9."""
+"""A pretrained network whose last layers are trained: features of digits 0 to 4 serve 5 to 9."""
 
 import functools
 
@@ -22,7 +22,7 @@ def network() -> nn.Module:
 
 @functools.cache
 def pretrained() -> dict:
-    """Parameters and statistics after training on other digits; a file of yours would be read here with torch.load."""
+    """Parameters and statistics after training on other digits; torch.load a file of yours here."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         (x, y), module = data(0, 5), network()

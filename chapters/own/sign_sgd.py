@@ -1,11 +1,11 @@
-"""An example of a training method of your own: the sign of the averaged gradient (Bernstein et al. 2018, Signum)."""
+"""A training method of your own: the sign of the averaged gradient (Bernstein et al. 2018)."""
 
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
 
 def begin(w, layers):
-    """Averages of the gradient, zero at first: a row for each trial, as all that is remembered from step to step."""
+    """Averages of the gradient, zero at first: one row per trial, like all state between steps."""
     return {"mean": w.new_zeros(w.shape)}
 
 
@@ -17,6 +17,6 @@ def step(w, g, buffers, drawn, k, layers):
 
 
 def sign_sgd():
-    """The function that the name of the method ends with; it says what is tuned, and from where it is drawn."""
+    """The function at the end of the method's name: says what is tuned, and over which ranges."""
     space = {"learning_rate": Interval(1e-5, 0.1), "momentum": Interval(0.5, 0.99, "reverse-log")}
     return Method("sign-sgd", "signs of gradients", space, begin, step)

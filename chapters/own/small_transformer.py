@@ -1,4 +1,4 @@
-"""A Transformer with dropout and a tied head, asked for the next token at every position: nats, from which perplexity follows."""
+"""A Transformer with dropout and a tied head that predicts every next token; loss in nats."""
 
 import torch
 from torch import nn

@@ -1,10 +1,10 @@
-"""An adaptive search for the critical batch size: few trainings, each placed by those before it.
+"""An adaptive search for the critical batch size: few trainings, each chosen from earlier results.
 
-A race over learning rates at the middle batch size comes first.  From then on two laws, of steps
-and of rates (`lib.analysis.surface`), are fitted to all trainings so far, and the next ones are
-those that narrow the interval of the critical batch size most.  At the end what is advised is
-trained from other initialisations.  Every training is a search of its own, with a record, so that
-whatever is stopped goes on where it was.
+A race over learning rates at the middle batch size comes first.  Then two laws, for steps and for
+rates (`lib.analysis.surface`), are fitted to all trainings so far, and the next trainings are those
+that narrow the interval of the critical batch size most.  At the end, the advised setting is
+trained from other initialisations.  Every training is a separate search with a record, so that an
+interrupted search resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -30,55 +30,55 @@ from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
-MOST, LEAST = 40.0, 24.0  # tuned runs: of all, and after the race where that took more
-RACE = 0.75  # of all tuned runs, the most that are the race's, however they are counted later
-RACED = 6  # learning rates of the race, over the whole space
-SHORTEST, LONGER = 64, 4  # steps of its first round, and times those of the one before
-HOPELESS = 4  # times the steps to an easier goal, after which a harder one is given up
-# What is held where a space allows it; of all else the middle of its range
+MOST, LEAST = 40.0, 24.0  # limit in tuned runs: in all, or after the race if that is later
+RACE = 0.75  # largest share of all tuned runs for the race, even if it is re-counted later
+RACED = 6  # learning rates in the race, over the whole space
+SHORTEST, LONGER = 64, 4  # steps of its first round, and factor from one round to the next
+HOPELESS = 4  # a harder goal is given up after this many times the steps to an easier one
+# Fixed hyperparameters, within their ranges; all others are fixed in the middle of their range
 HELD = {"momentum": 0.9, "beta1": 0.9, "beta2": 0.999}
-EDGE = 1.5  # beyond the better rates, where the next round begins
-BRACKET, BRACKETS = 2.0, 6  # from the best rate to its neighbours, and how often it may move
-STRIDE = 4  # between batch sizes
-REACH = 16  # the most between a batch size that met the goal and a new one
-FAR = 32  # from the critical batch size, beyond which none is searched
-GOALS = 4  # of which the steps are fitted together
-WAVE = 3  # trainings that are placed together
+EDGE = 1.5  # factor by which the next round's range exceeds the better rates
+BRACKET, BRACKETS = 2.0, 6  # factor from the best rate to its neighbours, and most waves of them
+STRIDE = 4  # factor between batch sizes
+REACH = 16  # largest factor between a batch size that met the goal and a new one
+FAR = 32  # largest factor between the critical batch size and a searched one
+GOALS = 4  # whose steps are fitted together
+WAVE = 3  # trainings that are chosen together
 OFF = 0.0, 0.5, -0.7, 0.25, -0.35  # ln of rates over the best one, in turn
-PATIENCE = 2.0  # standard deviations above what is expected, at which a training is given up
-WIDEST = 0.5  # of these
-HORIZON = 3.0  # times the expected steps, over which a schedule is stretched at least
+PATIENCE = 2.0  # a training is given up this many standard deviations above its expected ln steps
+WIDEST = 0.5  # cap on that standard deviation
+HORIZON = 3.0  # a schedule spans at least this many times the expected steps
 TRIES = 3  # trainings of a batch size that may miss the goal before a nearer one is tried
-ENOUGH = 3  # batch sizes that must meet a goal, or the next easier one is taken
-# Lower rates are advised, ln of their factors, where more trainings than one and this share miss
+ENOUGH = 3  # batch sizes that must meet a goal; otherwise the next easier goal is taken
+# ln of factors on the rate, used if more trainings than one and than share MISSES miss the goal
 SAFER, MISSES, APART = (-0.35, -0.7), 0.1, 0.25
-WIDTH = 1.25  # the factor from the critical batch size to an end of its interval, which will do
-SURE = 5, 20  # batch sizes and trainings that met the goal, before that ends the plan
-# Trainings as advised, at first and once one of them has missed the goal; and the number of the
-# first of them: no batch size is searched as often
+WIDTH = 1.25  # sufficient factor from the critical batch size to an end of its interval
+SURE = 5, 20  # batch sizes and trainings that must have met the goal before WIDTH ends the plan
+# Trainings of the advised setting, at first and after one of them missed the goal; and the number
+# of the first one, above the numbers of all other trainings at a batch size
 PROOFS, FRESH = (4, 8), 101
 
 
 class Plan:
-    """What is trained next, from what has been.
+    """Decides what to train next from the results so far.
 
     Args:
         name: of a workload.
         algorithm: a training method.
         ends: the smallest and the largest batch size allowed.
-        fields: further ones of its searches.
+        fields: further fields of its searches.
 
     Attributes:
-        searches: those trained so far, in their order.
+        searches: those trained so far, in order.
         trials: their trainings.
-        fresh: trainings as advised, of which the laws know nothing; the first `before`
-            of them at higher rates than are advised now.
-        lowered: ln of a factor of the best rate; at higher ones, one of these missed the goal.
-        refuted: whether several did at the lowest rate as well.
-        goal: the one that is searched for, the hardest that was met.
-        raced: trainings until the race was over; 0 before that.
-        most: tuned runs of all, as the race counted then.
-        stopped: whether the minutes were over before the plan was.
+        fresh: trainings of advised settings, which the laws are not fitted to; the first `before`
+            of them had higher rates than the one advised now.
+        lowered: ln of the factor on the best rate after trainings in `fresh` missed the goal.
+        refuted: whether several of them missed it at the lowest rate as well.
+        goal: the goal to search for, the hardest that was met.
+        raced: number of trainings when the race was over; 0 before that.
+        most: limit in tuned runs, set when the race was over.
+        stopped: whether the minutes ran out before the plan ended.
     """
 
     def __init__(self, name: str, algorithm: str, ends: tuple[int, int], **fields):
@@ -95,10 +95,10 @@ class Plan:
         self.scheduled = bool(optimiser and optimiser.schedule)
         self.middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)
         self.stride = STRIDE if high >= low * STRIDE ** (ENOUGH + 1) else 2
-        # Batch sizes between one that failed and one that did not
+        # Batch sizes between one that failed and the nearest that met the goal
         self.nearer: set[int] = set()
-        self.numbers: Counter[int] = Counter()  # of trainings placed so far, by batch size
-        # Goals that a first race has to find out, if they are
+        self.numbers: Counter[int] = Counter()  # of trainings chosen so far, by batch size
+        # Set if an exploration has to determine the goals
         self.within = self.work.facts and self.work.facts.within
         self.goal = min(self.work.goals)
         self.searches: list[Search] = []
@@ -109,7 +109,7 @@ class Plan:
     # --- what is known ----------------------------------------------------------------------------
 
     def add(self, search: Search, head: dict, table: pd.DataFrame) -> None:
-        """Take in what a record holds."""
+        """Add the trainings of a record."""
         about = {
             "batch_size": search.batch_size,
             "limit": search.max_steps or self.work.max_steps,
@@ -128,12 +128,12 @@ class Plan:
         return self.trials.assign(steps=self.trials[f"steps@{self.goal:g}"])
 
     def met(self) -> pd.DataFrame:
-        """The trainings that met the goal, the fastest of a batch size first."""
+        """The trainings that met the goal, by batch size, the fastest first."""
         return self.table.dropna(subset="steps").sort_values(["batch_size", "steps"])
 
     def surface(self) -> surface.Surface | None:
-        """The laws fitted to all trainings, to the goal and up to GOALS - 1 easier ones, once one
-        has met the goal.
+        """The laws fitted to all trainings, for the goal and up to GOALS - 1 easier ones; None
+        before a training has met the goal.
         """
         if self.trials.empty or self.met().empty:
             return None
@@ -147,7 +147,7 @@ class Plan:
         return sorted({int(size) for size in sizes if low <= size <= high} | self.nearer)
 
     def runs(self, first: int | None = None) -> float:
-        """The cost so far, or of the first trainings: steps taken over those at the best rate."""
+        """The cost in tuned runs of all or the first trainings: steps over those expected."""
         fitted, trials = self.surface(), self.trials[:first]
         if first is None:
             trials = pd.concat([trials, self.fresh])
@@ -164,8 +164,8 @@ class Plan:
     def training(
         self, size: int, rate: float | tuple[float, float], limit: float, trials: int = 1
     ) -> Search:
-        """One training of at most so many steps, with random numbers of its own; or a race of
-        several, at rates between two, to the first that meets the hardest goal.
+        """One training of at most `limit` steps, with new random numbers; or a race of several, at
+        rates drawn between two, until the first meets the hardest goal.
         """
         self.numbers[size] += 1
         hparams = {name: [self.held.get(name, rate)] for name in self.space}
@@ -179,19 +179,19 @@ class Plan:
         )
 
     def explore(self) -> Iterator[list[Search]]:
-        """Rates over the whole space, for the steps after which goals are read."""
+        """A wave of rates over the whole space, trained for the steps from which goals are set."""
         axis = self.space["learning_rate"]
         yield [self.training(self.middle, (axis.low, axis.high), self.within.steps, RACED)]
 
     def explored(self) -> str:
-        """The workload's name with goals: errors up to the share above the lowest that `explore`
-        found, and up to twice and four times that share, that ask for something.
+        """The workload's name with goals: the lowest error of `explore` plus once, twice and four
+        times the allowed share, if below the error without training.
 
-        Raises ValueError where the lowest asks for nothing.
+        Raises ValueError if the lowest error is not.
         """
         lowest, chance = self.trials.best_error.min(), self.work.facts.chance
         best = f"within {self.within.share:g} of a best of {lowest:.3g}"
-        require(lowest < chance, "goals", best, f"of one below {chance:.3g}, that of no training")
+        require(lowest < chance, "goals", best, f"of one below {chance:.3g}, the untrained error")
         room = self.within.share * abs(lowest)
         errors = [error for n in (1, 2, 4) if (error := lowest + n * room) < chance]
         errors = errors or [(lowest + chance) / 2]
@@ -199,8 +199,8 @@ class Plan:
         return f"{self.work.name}:{','.join(goals)}"
 
     def race(self) -> Iterator[list[Search]]:
-        """Rates over the whole space at the middle batch size, in rounds that are LONGER each, with
-        the better half of them, until one meets the hardest goal or it seems out of reach.
+        """Rates over the whole space at the middle batch size, in rounds of increasing length with
+        the range of the better half, until one meets the hardest goal or it seems out of reach.
         """
         hardest, most = self.goal, self.work.max_steps
         axis = self.space["learning_rate"]
@@ -219,7 +219,7 @@ class Plan:
             limit = min(limit * LONGER, most)
 
     def bracket(self) -> Iterator[list[Search]]:
-        """Rates above and below the best one, until it lies between others."""
+        """Rates above and below the best one, until it is bracketed by others."""
         for _ in range(BRACKETS):
             best = self.met().iloc[0]
             long = self.trials.last_step >= best.steps / BRACKET
@@ -234,14 +234,14 @@ class Plan:
             yield [self.training(self.middle, rate, limit) for rate in rates]
 
     def limit(self, steps: float, spread: float) -> float:
-        """At how many steps a training is given up that is expected to take so many, up to a
-        standard deviation of their ln; a schedule is stretched over them.
+        """The number of steps after which a training is given up, from its expected steps and the
+        standard deviation of their ln; a schedule spans this number.
         """
         factor = math.exp(PATIENCE * min(spread, WIDEST))
         return steps * (max(HORIZON, factor) if self.scheduled else factor)
 
     def worthwhile(self, fitted: surface.Surface) -> list[int]:
-        """Batch sizes of which a further training can be hoped to meet the goal and to tell."""
+        """Batch sizes at which another training is likely to meet the goal and be informative."""
         low, high = self.ends
         critical = min(max(fitted.critical[0], low), high)
         tried, met = Counter(self.trials.batch_size), {*self.met().batch_size}
@@ -276,7 +276,7 @@ class Plan:
         return wave
 
     def waves(self) -> Iterator[list[Search]]:
-        """What is trained next, side by side, until the interval is narrow enough."""
+        """Yield the searches to train next, side by side, until the interval is narrow enough."""
         if self.within:
             yield from self.explore()
             return
@@ -301,10 +301,10 @@ class Plan:
     def proofs(
         self, advised: Callable[[], tuple[int, float, float] | None]
     ) -> Iterator[list[Search]]:
-        """Trainings as advised, from initialisations and in orders that no other had; at lower
-        rates, as long as one of them misses the goal.
+        """Trainings of the advised setting, with new initialisations and orders; repeated at lower
+        rates as long as one of them misses the goal.
 
-        advised: returns batch size, rate and limit of steps; None where nothing is advised.
+        advised: returns batch size, rate and limit of steps; None if nothing is advised.
         """
         few, more = PROOFS
         while (advice := advised()) is not None:
@@ -322,14 +322,14 @@ class Plan:
             return
 
     def tried(self) -> pd.Series:
-        """Steps of the trainings as advised now; NaN where one missed the goal."""
+        """Steps of the trainings of the setting advised now; NaN for those that missed the goal."""
         if self.fresh.empty:
             return pd.Series(dtype=float)
         return self.fresh[f"steps@{self.goal:g}"][self.before :]
 
     def safe(self) -> tuple[float, int, int]:
-        """ln of the factor below the best rate at which few trainings miss the goal, and none as
-        advised; and how many did, of how many, that were placed at the best rate.
+        """ln of the factor on the best rate at which few trainings miss the goal, and no trainings
+        of the advised setting; and of those at the best rate, how many missed it and their number.
         """
         placed = self.table[self.table.trial.eq(0) & (self.table.limit < self.work.max_steps)]
         off = np.log(placed.learning_rate / self.surface().rates(placed.batch_size)[0])
@@ -343,12 +343,12 @@ class Plan:
         return min(shade, self.lowered), int(missed[0.0].sum()), len(missed[0.0])
 
     def minutes(self) -> float:
-        """Until the search ends, at the pace so far."""
+        """Minutes until the search ends, at the pace so far."""
         left = max(0.0, self.left()) + PROOFS[0]
         return self.trials.seconds.sum() / 60 * left / self.runs()
 
     def title(self, wave: list[Search]) -> str:
-        """How far the search is, for the bar of what is trained next."""
+        """The progress of the search, as the title of the next wave's progress bar."""
         if not self.raced:
             return f"{self.work.title}, a race over learning rates first"
         if wave[0].replicate >= FRESH:
@@ -367,16 +367,16 @@ def run(
     waves: Iterator[list[Search]] | None = None,
     **options,
 ) -> Plan:
-    """Search until the plan ends or the minutes are over; what has a record is read.
+    """Search until the plan ends or the minutes are over; searches on record are read.
 
     Args:
-        plan: at its beginning.
+        plan: a new plan, or a finished one for `Plan.proofs`.
         minutes: allowed.
         folder: of records.
-        train: False: what has no record ends the search.
-        since: from when the minutes count (`time.time`); None: from now.
+        train: whether to train; if not, the first search without a record ends the plan.
+        since: when the minutes begin (`time.time`); None: now.
         waves: of the plan; None: `Plan.waves`.
-        options: from `sweeps.run`.
+        options: for `sweeps.run`.
 
     Returns the plan.
     """
@@ -390,7 +390,7 @@ def run(
                 sweeps.run(study, folder, until=until, **options)
         except OutOfTime:
             plan.stopped = True
-            # What of the wave had ended counts as well
+            # Searches of the wave that had ended count as well
             lacking = {*results.missing(study, folder)}
             wave = [search for search in wave if search not in lacking]
         for search in wave:

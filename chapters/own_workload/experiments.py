@@ -1,4 +1,4 @@
-"""The adaptive plan on workloads that the book has searched exactly, and Optuna beside it."""
+"""The adaptive plan on workloads that the book has searched exactly, compared with Optuna."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 SIZES = 2, 1024  # the smallest and the largest batch size that a replay may search
-SPLITS = 3, 4, 5, 6  # of which there are exact searches, too
-# Replayed once the rules were fixed; 7, 8 and one replay of 9 were in the pilot by which goals came
-# to be fitted together
+SPLITS = 3, 4, 5, 6  # these have exact searches, too
+# Replayed after the rules were fixed; 7, 8 and one replay of 9 were in the pilot that led to
+# fitting goals together
 ASIDE = 7, 8, 9, 10
 NETWORKS = "digits-mlp", "digits-cnn"
 METHODS = "momentum", "sgd", "adam"
@@ -41,12 +41,12 @@ OTHERS = {
     "digits-mlp": "the same, on four other splits of the MLP",
     "digits-cnn": "the same, on four other splits of the small CNN",
 }
-NEAR = 1.25  # how far from the exact searches' critical batch size is near
+NEAR = 1.25  # factor from the exact searches' critical batch size that counts as near
 
 
 @spec
 class Replay:
-    """One run of a rule on one split: what it found at every batch size, and at what cost."""
+    """One run of a rule on one split: its results at every batch size, and their cost."""
 
     rule: Literal[*RULES]
     workload: Literal[*NETWORKS]
@@ -54,11 +54,11 @@ class Replay:
     split: NUMBER
 
     def measure(self) -> pd.DataFrame:
-        """A row per batch size, with critical, critical_low, critical_high (90 %) and runs (cost of
-        all, in tuned runs) of the whole: steps (K*), trials, taken (steps, of all trials).
+        """A row per batch size: steps (K*), trials, taken (steps of all trials); the same in every
+        row: critical, critical_low, critical_high (90 %) and runs (total cost, in tuned runs).
         """
         plan = adaptive.Plan(self.workload, self.algorithm, SIZES, split=self.split)
-        # Its waves are many, and each has a bar
+        # Hide the progress bars of its many waves
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
             adaptive.run(plan, MINUTES, Path(folder))
         surface = plan.surface()
@@ -69,7 +69,7 @@ class Replay:
 
 
 class Replays(Collection):
-    """Records whose names tell all fields."""
+    """Records whose names contain all fields."""
 
     def stem(self, what: Replay) -> str:
         return self.file(what)
@@ -93,8 +93,8 @@ EXPERIMENTS = {"adaptive-replays": REPLAYS}
 
 @functools.cache
 def exact(name: str, method: str) -> tuple[float, float]:
-    """ln of the critical batch size of all exact searches of a dense network, each on a split: the
-    mean over the goals that a plan fits together, and that of the hardest goal.
+    """ln of a dense network's critical batch size from all exact searches, each on one split: the
+    mean over the goals that a plan fits together, and the value at the hardest goal.
     """
     cells = [
         cell
@@ -113,14 +113,14 @@ def exact(name: str, method: str) -> tuple[float, float]:
 
 
 def replayed() -> pd.DataFrame:
-    """What each rule of today found in its replays: how often within NEAR of the critical batch
-    size of the exact searches, how often its interval held that, and its cost.
+    """Results of each current rule's replays: how often within NEAR of the exact searches' critical
+    batch size, how often its interval contained that, and the mean cost.
     """
     rules = [r for r in RULES if r != "adaptive" and REPLAYS.results(planned(r)).size]
     replays = REPLAYS.results([replay for rule in rules for replay in planned(rule)])
     runs = replays.drop_duplicates(["rule", "workload", "algorithm", "split"])
     mean, hardest = np.transpose([exact(*key) for key in zip(runs.workload, runs.algorithm)])
-    # What is not told of the mean over goals is of the hardest one
+    # Only "laws" estimates the mean over goals; other rules are compared at the hardest goal
     truth = np.where(runs.rule == "laws", mean, hardest)
     value, low, high = np.log(runs[["critical", "critical_low", "critical_high"]]).to_numpy().T
     rule = runs.rule.map(RULES).where(~runs.split.isin(ASIDE), runs.workload.map(OTHERS))

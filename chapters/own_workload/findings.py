@@ -1,4 +1,4 @@
-"""What the searches of a reader's own workload answer: a batch size, its settings, its cost."""
+"""The answers from searches of a reader's own workload: a batch size, its settings, its cost."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from lib.records import selection
 from lib.wording import brief, joined, named, percent, ranged
 from lib.workloads.catalogue import Workload, workload
 
-EXAMPLE = "chapters/own/next_letter.py:next_letter"  # where the page begins
+EXAMPLE = "chapters/own/next_letter.py:next_letter"  # the page's default
 BEGAN = runner.began()
-NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
-UNSURE = 4  # times its standard error, a goal is told apart from others near it
-EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
-SPLITS = 2.0  # from end to end of that interval: beyond, another split is offered
-LAWS = 0.85  # of the minutes, after which what is advised by then, if anything, is tried
-WIDE = 4.0  # from end to end of the critical batch size's interval: beyond, nothing is advised
-GROWS = 1.25  # from the best rate of the smallest batch size to that of the largest
-DEPARTS = 0.2  # of a batch size's ln K* from the law, which then does not hold
+NEAR = 1.25  # factor on the shortest time that counts as equally fast in such searches
+UNSURE = 4  # least ratio of a goal to its standard error without a warning
+EASY = 1.25  # least ratio of the cost without training to a goal without a warning
+SPLITS = 2.0  # ratio of the ends of the interval below: beyond, another split is offered
+LAWS = 0.85  # share of the minutes after which the setting advised by then, if any, is tried
+WIDE = 4.0  # ratio of the ends of the critical batch size's interval: beyond, nothing is advised
+GROWS = 1.25  # factor from the smallest size's best rate to the largest's that counts as growth
+DEPARTS = 0.2  # departure of a batch size's ln K* from the law that is reported
 
 
 def _device(value: Any) -> str:
@@ -47,7 +47,7 @@ def _device(value: Any) -> str:
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         require(
-            False, "device", value, f"cpu, or a device on which torch computes here ({reason})"
+            False, "device", value, f"cpu, or a device that PyTorch can use here ({reason})"
         )
     return value
 
@@ -56,13 +56,13 @@ DEVICE = Annotated[Any, AfterValidator(_device)]
 
 
 def fitting(chosen: Any, sizes: Collection[int]) -> list[int]:
-    """The batch sizes chosen, or else those of `sizes` that the workload and its other splits have
-    examples for.  Raises ValueError as `parameters.fit`, and for splits of the same data.
+    """The chosen batch sizes, or else those of `sizes` for which the workload and its other splits
+    have examples.  Raises ValueError as `parameters.fit`, and for splits with the same data.
     """
     names = [chosen.workload, *getattr(chosen, "also", ())]
     works = [workload(name) for name in names]
     apart = len({work.tensors or work.name for work in works}) == len(works)
-    require(apart, "also", " ".join(names[1:]), "splits that return other data", workload=names[0])
+    require(apart, "also", " ".join(names[1:]), "splits with different data", workload=names[0])
     if chosen.batch_sizes is None:
         return [size for size in sizes if size <= min(work.train_size for work in works)]
     both = SimpleNamespace(batch_sizes=chosen.batch_sizes, workload=names)
@@ -72,7 +72,7 @@ def fitting(chosen: Any, sizes: Collection[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What searches of one workload with one method say.
+    """The results of one workload's searches with one method.
 
     Attributes:
         work: the workload.
@@ -81,8 +81,8 @@ class Answer:
         goal: the error to reach.
         surface: the laws fitted to trials that met the goal.
         plan: of an adaptive search, else None.
-        table: a row per batch size, as of `points`.
-        notes: sentences on how the goal was found out, if it was.
+        table: a row per batch size, from `points`.
+        notes: sentences on how the goal was determined, if an exploration did.
     """
 
     work: Workload
@@ -96,18 +96,18 @@ class Answer:
 
     @property
     def met(self) -> pd.DataFrame:
-        """The rows of batch sizes at which some trial met the goal."""
+        """The rows of the batch sizes at which some trial met the goal."""
         return self.table[self.table.met > 0]
 
     @property
     def withheld(self) -> str:
-        """Why no batch size is advised; "" where one is."""
+        """Why no batch size is advised; "" if one is."""
         _, low, high = self.surface.critical
         if len(self.met) < adaptive.ENOUGH:
-            where = f"the goal was met at {len(self.met)} of the batch sizes"
+            where = f"the goal was met at {len(self.met)} batch sizes"
             return f"{where}, and {adaptive.ENOUGH} are needed"
         sizes = self.met.batch_size
-        # Where all of it lies below the batch sizes, or above, it need not be known
+        # A wide interval does not matter if it lies entirely below or above the batch sizes
         if high > WIDE * low and low < sizes.max() and high > sizes.min():
             ends = f"{brief(low)} to {brief(high)}"
             return f"the critical one may lie anywhere from {ends} examples"
@@ -123,7 +123,7 @@ class Answer:
 
     @property
     def untried(self) -> str:
-        """The same of an adaptive search that ended before it had trained as it would advise."""
+        """`withheld`, or that an adaptive search ended before it trained the advised setting."""
         if self.withheld or self.plan is None or len(self.plan.tried()):
             return self.withheld
         size = f"{self.choice().batch_size:,.0f}"
@@ -131,12 +131,12 @@ class Answer:
 
     @property
     def optimiser(self) -> Optimiser | None:
-        """That of PyTorch, of a method that is one."""
+        """PyTorch's optimiser, if the method is one."""
         return method(self.algorithm).optimiser
 
     @property
     def horizon(self) -> int | None:
-        """Over how many steps a schedule is stretched at the batch size to use."""
+        """The number of steps that a schedule spans at the advised batch size."""
         if self.plan is None or not self.plan.scheduled:
             return None
         return math.ceil(self.plan.limit(self.choice().steps, self.surface.scatter))
@@ -153,23 +153,23 @@ def answered(
     since: float | None = BEGAN,
     **options: Any,
 ) -> Answer:
-    """What is on record; trained first if the budget is "full".
+    """The answer from the records; searches are trained first if the budget is "full".
 
     Args:
         chosen: parameters of the page.
         sizes: batch sizes: all those of an exact search, or the outermost of an adaptive one.
         sparsity: share of weights removed.
-        since: from when the minutes count, as of `adaptive.run`.
-        options: from `sweeps.run`.
+        since: when the minutes begin, as for `adaptive.run`.
+        options: for `sweeps.run`.
 
-    Raises BookError where nothing is on record, and where no trial met any goal.
+    Raises BookError if nothing is on record, and if no trial met any goal.
     """
     work, algorithm = workload(chosen.workload), chosen.algorithm
     ends = min(sizes), max(sizes)
     full, notes = chosen.budget == "full", ()
     if chosen.search == "exact" or chosen.budget == "smoke":
         written = not (work.facts and work.facts.within)
-        allowed = f"adaptive, which finds goals out, or goals in the name: {work.name}:0.1,0.2"
+        allowed = f"adaptive, unless the name has goals, as in {work.name}:0.1,0.2"
         require(written, "search", chosen.search, allowed, budget=chosen.budget)
         grid = selection.grid(work.name, sizes, [algorithm], [sparsity], trials=chosen.trials)
         trials = sweeps.results(grid, chosen.budget, **options)
@@ -198,8 +198,8 @@ def answered(
         if full and plan.stopped and (plan.trials.empty or plan.met().empty):
             best = f" (best: {_reached(work, plan.trials.best_error)})" if plan.searches else ""
             raise BookError(
-                f"minutes: {chosen.minutes} were over before any trial met a goal{best}; the same "
-                "line goes on from there"
+                f"minutes: {chosen.minutes} ran out before any trial met a goal{best}; run the "
+                "same command to continue"
             )
         if len(plan.trials) and len(plan.met()):
             return searched(plan, algorithm, notes)
@@ -217,7 +217,7 @@ def answered(
 
 
 def searched(plan: adaptive.Plan, algorithm: str, notes: tuple[str, ...] = ()) -> Answer:
-    """The answer of an adaptive search some training of which met a goal."""
+    """The answer from an adaptive search in which some training met a goal."""
     trials = hardware.adaptive(plan.work.name, cells=plan.searches)
     trials, surface = scaling.at_goal(trials, plan.goal), plan.surface()
     table = points(trials, surface, plan)
@@ -225,8 +225,8 @@ def searched(plan: adaptive.Plan, algorithm: str, notes: tuple[str, ...] = ()) -
 
 
 def _advised(plan: adaptive.Plan, algorithm: str) -> tuple[int, float, float] | None:
-    """What the page advises: batch size, learning rate, and the steps over which a schedule is
-    stretched, or at which a training is given up; None where it advises nothing.
+    """The setting that the page advises: batch size, learning rate, and the steps that a schedule
+    spans, or after which a training is given up; None if it advises nothing.
     """
     if plan.trials.empty or plan.met().empty:
         return None
@@ -240,16 +240,16 @@ def _advised(plan: adaptive.Plan, algorithm: str) -> tuple[int, float, float] | 
 def others(
     chosen: Any, names: Sequence[str], sizes: list[int], sparsity: float, **options: Any
 ) -> list[Answer]:
-    """The answers for other workloads, or the same one, with another share of weights removed; each
-    for as many minutes again.
+    """The answers for these workloads with this share of weights removed; each search gets the
+    minutes anew.
     """
     choices = [SimpleNamespace(**vars(chosen) | {"workload": name}) for name in names]
     return [answered(choice, sizes, sparsity, None, **options) for choice in choices]
 
 
 def together(answers: Sequence[Answer]) -> tuple[float, float, float]:
-    """The critical batch size of several splits with its 90 % interval: the mean of ln C by the
-    weight of each, no surer than these lie apart.
+    """The critical batch size from several splits with its 90 % interval: the weighted mean of
+    ln C, with an interval at least as wide as the splits' range.
     """
     values, low, high = np.log([answer.surface.critical for answer in answers]).T
     weights = ((high - low) / 2) ** -2
@@ -265,12 +265,12 @@ def winners(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -> pd.DataFrame:
-    """A row per batch size: of an exact search each that met the goal, of an adaptive one also all
-    powers of two between that were not tried.
+    """A row per batch size that met the goal; for an adaptive search also for all powers of two
+    between these that were not tried.
 
     Columns: batch_size, steps, low, high (90 %), met (trials), seconds (of a step), time (to the
-    goal, s), the hyperparameters to use: of an exact search the fastest trial's, of an adaptive one
-    those of the law, with rate_low and rate_high (90 %).
+    goal, s), the hyperparameters to use: the fastest trial's in an exact search, those of the law
+    in an adaptive one, with rate_low and rate_high (90 %).
 
     A step takes a + b B seconds with a, b >= 0, fitted, since single timings scatter.
     """
@@ -299,7 +299,7 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
 
 
 def _reached(work: Workload, errors: pd.Series) -> str:
-    """The best of these errors on record, as a goal is written."""
+    """The best of these errors, written like a goal."""
     return work.asks.written(float(f"{errors.min():.3g}"))
 
 
@@ -320,17 +320,17 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     digit = 10.0 ** (math.floor(math.log10(lowest.max() or 1.0)) - 1)
     easy = float(f"{math.ceil(lowest.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if work.facts and easy > work.facts.chance / EASY:
-        same = f"an answer that is the same for all examples costs {work.facts.chance:.3g}"
-        raise BookError(f"{said}Set a larger max_steps before an easier goal: {same}")
+        same = f"answering all examples alike has error {work.facts.chance:.3g}"
+        raise BookError(f"{said}Raise max_steps before easing the goal: {same}")
     easier = f"Set goals=({work.asks.convert(easy):g},)"
     easier += ", met by the best at each batch size" * (len(lowest) > 1)
     raise BookError(f"{said}{easier}, or a larger max_steps")
 
 
 def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
-    """What to know before the answer is used, a sentence or two each: what was noticed of the data,
-    minutes that were over, missed goals, steps that depart from the law, a validation set too small
-    for the goal, an easy goal.
+    """Caveats to the answer, a sentence or two each: oddities of the data, minutes that ran out,
+    missed goals, steps that depart from the law, a validation set too small for the goal, an easy
+    goal.
     """
     work, facts, trials, plan = answer.work, answer.work.facts, answer.trials, answer.plan
     sizes, goal, hardest = answer.met.batch_size, answer.goal, min(answer.work.goals)
@@ -394,12 +394,12 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
 
 
 def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
-    """The hyperparameters of a row of `points` by names in words."""
+    """The hyperparameters in a row of `points`, written out, by their names in words."""
     words = {}
     work = answer.work
     for name in spaces.intervals(work.space, answer.algorithm, work.decay):
         value = row[name]
-        # What lies near one, by its distance from it
+        # Values near one are rounded by their distance from it
         near_one = 0.9 <= value < 1
         written = f"{1 - float(f'{1 - value:.2g}'):.6g}" if near_one else f"{value:.2g}"
         words[name.replace("_", " ")] = written
@@ -431,7 +431,7 @@ def best(answer: Answer) -> pd.DataFrame:
 
 def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     """What pruning changes: the critical batch size and, at both ends of the batch sizes, steps and
-    best rates of both, with the ratio (90 %); nothing but the first where their goals differ.
+    best rates, dense and pruned, with the ratio (90 %); only the first if their goals differ.
     """
     surfaces = [dense.surface, pruned.surface]
     ends = dense.met.batch_size.agg(["min", "max"])
@@ -497,7 +497,7 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
 
 
 def lasting(seconds: float) -> str:
-    """A time in the largest unit of which there is one: "3.4 minutes"."""
+    """A time in the largest unit that does not exceed it: "3.4 minutes"."""
     units = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
     unit = next((name for name, long in units.items() if seconds >= long), "seconds")
     return f"{brief(seconds / units[unit])} {unit}"

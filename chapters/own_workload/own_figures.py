@@ -15,8 +15,8 @@ DOTS, DASHES = [3, 4], [6, 4]
 
 
 def steps(answer: Answer) -> alt.LayerChart:
-    """Steps to result against batch size with 90 % bars, the fitted line and the critical batch
-    size, where it is inside the sizes.
+    """Steps to result against batch size with 90 % bars, the fitted line, and the critical batch
+    size if it lies within the sizes.
     """
     points = answer.met
     scale = charts.log(domain=[points.low.min() / 1.3, points.high.max() * 1.3])
@@ -62,7 +62,7 @@ def rates(answer: Answer) -> alt.LayerChart:
 
 
 def _critical(answer: Answer) -> list[alt.Chart]:
-    """A rule at the critical batch size, if it is inside the sizes."""
+    """A rule at the critical batch size, if it lies within the sizes."""
     critical, sizes = answer.surface.critical[0], answer.met.batch_size
     if not sizes.min() < critical < sizes.max():
         return []

@@ -1,5 +1,5 @@
-"""From timings and a critical batch size to the batch that reaches a goal soonest, and the form of
-the sheet that computes the same in a browser.
+"""From timings and a critical batch size to the batch that reaches a goal soonest, and the sheet's
+form, which computes the same in a browser.
 
 Steps to a goal are taken as K (1 + C/B), with critical batch size C, and a step as a + b B seconds:
 the run takes K (a + b C + b B + a C/B) seconds, which is least at B = sqrt(C a/b).
@@ -17,8 +17,8 @@ import numpy as np
 from lib.page import boxes
 from lib.page.prose import Html
 
-MORE = 0.1  # share of time that the range of batches costs more than the best, at most
-NONE = 1e-6  # of a step's time: what rounding leaves of a part that is not there
+MORE = 0.1  # largest extra share of time, over the best batch, within the range of batches
+NONE = 1e-6  # share of a step's time that rounding can leave of an absent part
 Points = Sequence[tuple[float, float]]  # (batch size, what was measured there)
 
 
@@ -26,8 +26,8 @@ Points = Sequence[tuple[float, float]]  # (batch size, what was measured there)
 class Choice:
     """A batch size and what it rests on.
 
-    overhead: seconds of a step beside its examples.  example: seconds of an example.  best:
-    examples.  low, high: batches between which the run takes at most `MORE` longer.
+    overhead: seconds per step besides its examples.  example: seconds per example.  best: examples.
+    low, high: batches between which the run takes at most `MORE` longer.
     """
 
     overhead: float
@@ -54,8 +54,8 @@ def decide(times: Points, critical: float) -> Choice | None:
 
 
 def fitted(points: Points, powers: tuple[int, int]) -> tuple[float, float]:
-    """Two factors, of B to these powers, whose sum is nearest to the points by the sum of squared
-    relative distances.
+    """Factors of B to these two powers, such that the sum of both terms fits the points with the
+    least sum of squared relative errors.
     """
     sizes, values = np.asarray(points, float).T
     columns = np.stack([sizes**power for power in powers], axis=1) / values[:, None]
@@ -73,10 +73,10 @@ def form(times: Points, critical: float, law: Mapping[str, object]) -> Html:
     tuned learning rate; without scripts it says that it needs them.
 
     Args:
-        times: (batch size, seconds of a step) to begin with.
-        critical: examples, to begin with.
-        law: rho with its ends low and high, and the batch sizes smallest and largest at which the
-            law for rates was tested; empty where none is measured.
+        times: initial values: (batch size, seconds of a step).
+        critical: initial value, examples.
+        law: rho with its ends low and high, and smallest and largest, the batch sizes at which the
+            law for rates was tested; empty if none is measured.
     """
     return boxes.html(
         FORM,

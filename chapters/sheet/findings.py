@@ -1,4 +1,4 @@
-"""What the batch-size sheet says beside what other pages state, too (`lib.claims.front.facts`)."""
+"""What the batch-size sheet says beyond the facts that other pages share (`lib.claims.front`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def example() -> tuple[decide.Points, pd.Series]:
 
 
 def on_gpu() -> tuple[decide.Points, pd.Series]:
-    """The same of searches on a GPU, with their steps' times."""
+    """The same for searches on a GPU, with the times of their steps."""
     rows = searches.table().query(f"{GPU} and not device.str.startswith('cpu')")
     rows = boxes.some(rows.drop_duplicates("record"), "searches on a graphics processor")
     times = zip(rows.batch_size, rows.core_seconds / rows.trial_steps)
@@ -44,9 +44,9 @@ def on_gpu() -> tuple[decide.Points, pd.Series]:
 
 
 def worked(times: decide.Points, dense: pd.Series) -> dict[str, object]:
-    """What the sentences on a worked example name, of what `example` returns: times in
-    milliseconds, half (the batch at which the device is half busy), near (the batches at which a
-    run takes hardly longer than at the best).
+    """Values in the sentences on a worked example, from the results of `example`: times in
+    milliseconds, half (the batch at which the device is half busy), near (the range of batches at
+    which a run takes hardly longer than at the best), and others.
     """
     choice = decide.decide(times, dense.critical)
     return {
@@ -62,9 +62,8 @@ def worked(times: decide.Points, dense: pd.Series) -> dict[str, object]:
 
 def law(judged: Mapping[str, Finding]) -> dict[str, float]:
     """The law for SGD's learning rates: rho (B_eta over C, the geometric mean over networks), low
-    and high (its least and its most), smallest and largest (batch sizes at which it was tested).
-
-    Empty where no network has enough searches.
+    and high (its least and largest value), smallest and largest (batch sizes at which it was
+    tested).  Empty if no network has enough searches.
     """
     ratios = [g.effect for g in judged["M2"].groups if g.n >= scaling.ENOUGH]
     if not ratios:

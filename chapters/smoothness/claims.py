@@ -1,5 +1,5 @@
-"""What Lee et al. (2021) say of smoothness and Guille-Escuret et al. (2024) of paths, and the rules
-that judge them.
+"""What Lee et al. (2021) say about smoothness and Guille-Escuret et al. (2024) about paths, and the
+rules that judge these claims.
 """
 
 from dataclasses import replace

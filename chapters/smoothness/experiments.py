@@ -1,5 +1,5 @@
-"""What this chapter measures besides searches: smoothness in the other network's winners, and how
-gradients of winners point to where they end.
+"""What this chapter measures besides searches: smoothness of a sparse or dense network's winners
+trained as the other, and how winners' gradients point to where their paths end.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from lib.workloads.catalogue import WorkloadName
 
 
 def planned() -> list[Track]:
-    """Trials followed in one network alone, in the other: the same hyperparameters, the same
-    initialisation before pruning, as many steps.
+    """Trials followed only dense or only pruned, repeated as the other: the same hyperparameters,
+    initialisation before pruning, and number of steps.
 
-    Of digits, the dense networks that were trained with momentum, at every sparsity; of Simple-CNN
-    the winners on splits of their own, dense and pruned, where the other did not win too: those on
-    all images would take an hour each.
+    On digits, dense networks trained with momentum, at every sparsity; for Simple-CNN, winners on
+    further splits, unless the other network's trial won too (only these have gradients on a part of
+    the images; on all of them each trial would take an hour).
     """
     dense = [t for t in tracks.digits() if t.sparsity == 0 and t.algorithm == "momentum"]
     twins = [(track, sparsity) for sparsity in plans.LEVELS[1:] for track in dense]
@@ -55,12 +55,12 @@ METHODS = ("sgd", "momentum")
 
 @spec
 class Walk(Again):
-    """One trial of a recorded search, trained again up to the step at which it met the goal: w* is
-    where it then is.
+    """One trial of a recorded search, trained again up to the step at which it met the goal, where
+    its weights are w*.
 
-    points: how many steps are looked at, evenly spaced.
-    examples: of the training set, for the gradient that stands for all of it (0: all of them).
-    chunk: examples per gradient, of which that one and the noise scale are made.
+    points: number of steps to examine, evenly spaced.
+    examples: of the training set, for the gradient that represents all of it (0: all of them).
+    chunk: examples per gradient; from these, that gradient and the noise scale are computed.
     """
 
     workload: WorkloadName
@@ -82,10 +82,10 @@ class Walk(Again):
         return walking.measured(self)
 
 
-@functools.cache  # it asks hundreds of records who won
+@functools.cache  # it looks up the winners in hundreds of records
 def winners() -> tuple[Walk, ...]:
-    """The winners of searches on digits, search by search, so that fewer are fewer of all; and of
-    a few on images, on a thirtieth of the training set, a search each.
+    """The winners of searches on digits, one search after another, so that a part of them covers
+    all settings; and of a few searches on images, with a thirtieth of the training set.
     """
     digits = [
         Search(name, size, algorithm, sparsity, replicate=search, split=search, hits=1)

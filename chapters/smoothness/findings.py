@@ -17,8 +17,8 @@ from lib.workloads.catalogue import workload
 
 
 def panels(paths: pd.DataFrame) -> pd.DataFrame:
-    """What the figure draws: dense paths and the sparsest of `followed_paths.followed`, at one
-    batch size of a network, with panel, in the order of the panels, the papers' networks first.
+    """Data of the figure: dense and sparsest paths from `followed_paths.followed`, at one batch
+    size per network, with panel, in the order of the panels, the papers' networks first.
     """
     size = paths.groupby("workload").batch_size.median().astype(int)
     drawn = paths[paths.batch_size == paths.workload.map(size)]
@@ -33,7 +33,7 @@ def panels(paths: pd.DataFrame) -> pd.DataFrame:
 
 
 def twins(paths: pd.DataFrame) -> pd.DataFrame:
-    """Sparse paths over dense ones of the same trial: same hyperparameters and initialisation."""
+    """Sparse paths over dense paths of the same trial: same hyperparameters and initialisation."""
     again = pd.concat([experiments.TWINS.results(), tracks.TRACKS["mnist"].results()])
     again = again.dropna(subset="lipschitz")
     points = pd.concat([paths, again]).drop_duplicates([*PATH, "step"])
@@ -76,7 +76,7 @@ def titled(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_twins(pairs: pd.DataFrame) -> pd.DataFrame:
-    """The page's table, of `twins`: pairs, those that are rougher, medians of the measures."""
+    """The page's table, from `twins`: pairs, rougher ones among them, medians of the measures."""
     titles = [workload(name).title for name in pairs.workload]
     rows = pairs.assign(network=titles, rougher=pairs.lipschitz > 1)
     groups = rows.groupby(["network", "sparsity"])

@@ -25,8 +25,8 @@ def followed() -> pd.DataFrame:
 def typical(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: geometric means of MEASURES over the steps of the run.
 
-    The distance between points grows, and each stands for the steps around it: the means are over
-    training steps, as are those of authors who look at a fixed interval.
+    The distance between points grows, and each represents the steps around it: so the means are
+    over training steps, like those of authors who measure at fixed intervals.
     """
     ordered = paths.sort_values("step")
     path = [ordered[column] for column in PATH]
@@ -37,8 +37,8 @@ def typical(paths: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_dense(sparse: pd.DataFrame, dense: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """`typical` of sparse paths over the median of dense paths that have the same values of these
-    columns; PATH and MEASURES of those that have a dense one.
+    """`typical` of sparse paths over the median of the dense paths with the same values in columns
+    `by`: PATH and MEASURES; sparse paths without a dense one are left out.
     """
     medians = typical(dense[dense.sparsity == 0]).groupby(by)[[*MEASURES]].median()
     pairs = typical(sparse[sparse.sparsity > 0]).merge(medians, on=by, suffixes=("", "_dense"))
@@ -51,10 +51,10 @@ def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:
     """ln of the Lipschitz constant at the highest sparsity over the dense network's, by (workload,
     algorithm).
 
-    means: of `typical`.  A search counts with the geometric mean over its followed paths, which are
-    no independent repeats.  Searches of one batch size and split are compared, and the error is by
-    the scatter of these ratios.  n: splits, since searches of one at several batch sizes share
-    their examples.
+    means: from `typical`.  Each search counts as the geometric mean over its followed paths, which
+    are not independent.  Searches at the same batch size and split are compared, and the error
+    comes from the scatter of these ratios.  n: number of splits, since searches on one split share
+    their examples at all batch sizes.
     """
     search = ["workload", "algorithm", "replicate", "split", "batch_size", "sparsity"]
     logs = means.assign(log=np.log(means.lipschitz)).groupby(search).log.mean()

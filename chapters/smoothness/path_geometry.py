@@ -9,7 +9,7 @@ from lib.analysis.scaling import mean_of
 
 CURVE = ["workload", "algorithm", "sparsity"]
 PATH = [*CURVE, "batch_size", "replicate"]
-# Of a path, by steps: chosen before any was looked at, as are the percentiles below
+# Part of a path, by steps; like the percentiles, chosen before looking at any path
 MIDDLE = (0.1, 0.9)
 PERCENTILES = (0.1, 0.9)
 KINDS = {
@@ -26,8 +26,8 @@ def by_path(points: pd.DataFrame) -> pd.DataFrame:
     """One row per path: over the middle 80 % of its steps, means of KINDS, and NAME_spread, the
     `spread` of the full gradient's QUANTITIES.
 
-    full_random: the cosine that the full gradient has by chance, `random` times its cosine with the
-    batch's.
+    full_random: the cosine expected for the full gradient by chance, `random` times its cosine with
+    the batch gradient.
     """
     part = points.step / (points.step + points.left - 1)
     middle = points[(part > MIDDLE[0]) & (part <= MIDDLE[1])]
@@ -43,8 +43,8 @@ def spread(values: pd.Series) -> float:
 
 
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
-    """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size,
-    kind, cosine, low, high (90 %; infinite of one), searches.
+    """The mean over searches of each of KINDS at every batch size: CURVE, batch_size, kind, cosine,
+    low, high (90 %; infinite for one search), searches; paths: from `by_path`.
     """
     keys = [*CURVE, "batch_size", "kind"]
     long = paths.melt(keys[:-1], [*KINDS], "kind", "mean")
@@ -57,8 +57,8 @@ def cosines(paths: pd.DataFrame) -> pd.DataFrame:
 
 
 def spreads(paths: pd.DataFrame) -> pd.DataFrame:
-    """By network, method and quantity, ln of the full gradient's `spread`: the median over a
-    search's paths, the mean over searches (effect).
+    """ln of the full gradient's `spread` by network, method and quantity: the median over a
+    search's paths, averaged over searches (effect).
     """
     network = ["workload", "algorithm"]
     search = [*network, "replicate"]

@@ -16,7 +16,7 @@ KINDS = dict(zip(path_geometry.KINDS.values(), COLOURS))
 
 
 def along(paths: pd.DataFrame) -> alt.FacetChart:
-    """The Lipschitz constant against the training step, a panel per network and method.
+    """The Lipschitz constant against the training step, one panel per network and method.
 
     Args:
         paths: from `findings.panels`.
@@ -42,7 +42,7 @@ def along(paths: pd.DataFrame) -> alt.FacetChart:
 
 
 def cosines(rows: pd.DataFrame) -> alt.LayerChart:
-    """Cosines against the batch size, a line for each kind with its interval; a menu of curves.
+    """Cosines against batch size, one line per kind with its interval; a menu of curves.
 
     rows: curve and the columns of `path_geometry.cosines`.
     """

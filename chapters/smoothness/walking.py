@@ -1,5 +1,5 @@
-"""A trial trained again: how the gradients along its path point to where it ends, and how those of
-random walks do.
+"""A trial trained again: how well the gradients along its path, and along random walks, point to
+where the path ends.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from lib.probes.noise_scale import Chunks
 from lib.probes.tracks import Again, met_at
 from lib.records.store import DATA
 
-# Added to the seed of the order of examples, for the twin; above all replicates
+# Added to the seed of the order of examples for the twin; larger than any replicate
 OTHER_ORDER = 10_000
 
 
 @dataclass
 class Trace:
-    """What a path leaves: its end [P]; at some steps the weights before them and the gradient taken
-    there, each [P].
+    """Data along a path: its end [P], and seen: at some steps, the weights before the step and the
+    gradient there, each [P].
 
     lengths, norms: of every step, and of every gradient.
     """
@@ -36,7 +36,7 @@ class Trace:
 
 
 class Heard:
-    """An executor whose last gradients [T, P] are kept."""
+    """An executor that keeps its last gradients [T, P]."""
 
     def __init__(self, executor):
         self.executor = executor
@@ -49,7 +49,7 @@ class Heard:
 
 
 class Anywhere:
-    """In the place of an executor: gradients that point anywhere, as long as others were.
+    """Stands in for an executor: returns gradients of random direction with these norms.
 
     norms: of every step's gradient.  free [P]: 1 where weights may move, else 0.
     """
@@ -67,8 +67,8 @@ class Anywhere:
 
 
 def walked(rerun: Rerun, steps: int, kept: set[int]) -> Trace:
-    """Take so many updates of a single trial; kept: steps (from 1) of which weights and gradient
-    are kept.
+    """Take `steps` updates of a single trial; kept: steps (from 1) whose weights and gradient are
+    kept.
     """
     rerun.executor, executor = Heard(rerun.executor), rerun.executor
     seen, lengths, norms = {}, [], []
@@ -85,7 +85,7 @@ def walked(rerun: Rerun, steps: int, kept: set[int]) -> Trace:
 
 
 def cosine(a: Tensor, b: Tensor) -> float:
-    """Of the angle between two vectors [P]; NaN if one is zero."""
+    """Cosine of the angle between two vectors [P]; NaN if one is zero."""
     return (a @ b / (a.norm() * b.norm())).item()
 
 
@@ -104,8 +104,8 @@ def toward(g: Tensor, w: Tensor, end: Tensor) -> dict[str, float]:
 def random_walk(
     lengths: np.ndarray, free: Tensor, kept: set[int], random: torch.Generator
 ) -> dict[int, float]:
-    """At some steps (from 1), the cosine of a step with all that is left of a walk whose steps
-    point anywhere.
+    """The cosine between a step and the rest of the walk from there on, for a walk with steps of
+    random direction; by step, for the steps in `kept` (from 1).
 
     lengths: of its steps.  free [P]: 1 where weights may move, else 0.
     """
@@ -121,24 +121,24 @@ def random_walk(
 
 
 def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
-    """Train the trial of a `experiments.Walk` and its twins, and look at each of its points, a row each.
+    """Train the trial of an `experiments.Walk` and its twins; returns a row for each point.
 
     step: from w to w'.
     left: steps from w to the end w*, this one included.
     distance: |w - w*|.
     secant, bound, cosine: from `toward`, for the mean gradient over the training examples;
-    batch_secant, batch_bound, batch_cosine: for that of the step's batch.
+    batch_secant, batch_bound, batch_cosine: for the gradient on the step's batch.
     between: cosine of the two gradients.
     square, trace: |G|^2 and tr(Sigma) of `noise_scale` at w.
-    random: batch_cosine along a path of the same method and hyperparameters whose gradients point
-    anywhere, as long as the real ones.
-    walk: from `random_walk` with the same step lengths; walk_theory: what it is expected to be.
-    twin_cosine, twin_batch_cosine: with w* from the same start by another order of examples.
-    apart: |w* - that end|.
-    error, twin_error: validation error, or what else the task counts, at w* and at the twin's end.
+    random: batch_cosine along a path with the same method and hyperparameters, whose gradients have
+    random directions and the norms of the real ones.
+    walk: from `random_walk` with the same step lengths; walk_theory: its expected value.
+    twin_cosine, twin_batch_cosine: with the twin's end, from the same start by another data order.
+    apart: |w* - the twin's end|.
+    error, twin_error: validation error, or the task's cost instead, at w* and at the twin's end.
     rate: learning rate / (1 - momentum).
 
-    What is measured is in single precision; the training is in the cell's own.
+    Measures are computed in single precision; training uses the cell's precision.
     """
     cell = walk.cell
     steps = met_at(walk, data)
@@ -182,7 +182,7 @@ def _error(rerun: Rerun) -> float:
 def _look(
     chunks: Chunks, w: Tensor, free: Tensor, g_batch: Tensor, end: Tensor, twin: Tensor
 ) -> dict[str, float]:
-    """What `measured` says of weights w and the batch's gradient there on a path to `end`."""
+    """Columns of `measured` for weights w and the batch's gradient there, on a path to `end`."""
     gradients = chunks.gradients(w)[1] * free
     g = gradients.mean(0)
     trace, square = chunks.noise(gradients)

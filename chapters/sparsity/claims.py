@@ -1,4 +1,4 @@
-"""What Lee et al. (2020, 2021) say of pruned networks, and the rules that judge it."""
+"""What Lee et al. (2020, 2021) say about pruned networks, and the rules that judge it."""
 
 from dataclasses import replace
 
@@ -150,8 +150,8 @@ def critical_with_momentum(ladders):
 
 
 def critical_ratios(ladders):
-    """ln of the critical batch size at the highest sparsity over the dense one's, by key, where
-    both have three batch sizes; the scatter of searches pooled over networks on images.
+    """ln of the critical batch size at the highest sparsity over the dense one's, by key, if both
+    have three batch sizes; the scatter of searches is pooled over networks on images.
     """
     pairs = sparsest(ladders).items()
     return pooled_images({key: scaling.shared_ratio(*pair) for key, pair in pairs})

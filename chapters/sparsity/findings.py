@@ -1,5 +1,5 @@
-"""The values of the sentences on pruned networks, the tables, and what the figures draw; printed
-values have their 90 % intervals.
+"""Values in the sentences on pruned networks, tables, and data of the figures; printed values have
+90 % intervals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lib.studies import plans
 from lib.wording import between, named
 
 Curves = dict[tuple, Curve]
-# Those of Lee et al. (2021), and below them this book's smallest
+# Networks of Lee et al. (2021), then this book's smallest
 PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *plans.DIGITS)
 METHODS = ("sgd", "momentum", "nesterov")
 USUAL = "connection-sensitivity"
@@ -31,8 +31,8 @@ BOUND = 1.25  # as in the rules of claims: a ratio beyond it either way is an ef
 
 
 def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Claim) -> dict:
-    """What the sentences on connection sensitivity say, but for higher sparsities, of all curves
-    (`scaling.summaries`); critical: from `claims.critical_ratios`; cost: L3, judged on all records.
+    """Values in the sentences on connection sensitivity, except those on higher sparsities; curves:
+    all; critical: from `claims.critical_ratios`; cost: claim L3, judged on all records.
     """
     ratios = scaling.steps_over_dense(curves)
     sparse = ratios[ratios.sparsity == ratios.sparsity.max()]
@@ -50,9 +50,9 @@ def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Cla
 
 
 def on_winners() -> dict[str, object]:
-    """Values of the sentence on winners: luckier (`luck`), and of the networks whose winners were
-    `tested` on unseen images how many clearly err more if pruned (worse), and by how many points
-    in the mean at most (more).
+    """Values in the sentence on winners: luckier (from `luck`), tested (networks whose winners were
+    tested on unseen images), worse (how many of these clearly err more if pruned), and more (the
+    largest mean difference, in points).
     """
     unseen = of_winners(UNSEEN.results())
     return {
@@ -64,8 +64,8 @@ def on_winners() -> dict[str, object]:
 
 
 def luck(goal: float = 0.06) -> float:
-    """What pruning 90 % of the weights costs by the fifth trial of a search on the digits to meet
-    a goal, over what it costs by the first, with SGD.
+    """The cost of pruning 90 % of the weights by the fifth trial of a search to meet a goal, over
+    the cost by the first, with SGD on the digits.
     """
     rows = judging.searches()
     digits = rows.workload.isin(plans.DIGITS)
@@ -77,8 +77,8 @@ def luck(goal: float = 0.06) -> float:
 
 
 def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> str | None:
-    """How many times as long the networks of `longer` take as their dense ones, which are among
-    those published.
+    """How many times as many steps the networks in `longer` take as their dense ones, which are in
+    `published`.
     """
     networks = longer[["workload", "algorithm"]].drop_duplicates()
     dense = published[published.sparsity == 0].merge(networks)
@@ -94,7 +94,7 @@ def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> str | None:
 def panels(
     trials: pd.DataFrame, summary: pd.DataFrame, workload: str, algorithm: str
 ) -> alt.FacetChart:
-    """Steps to result against batch size, a panel per network and method that was pruned, and of
+    """Steps to result against batch size, one panel per network and method that was pruned, and for
     this network in any case: points of curves, and critical batch sizes.
 
     summary: from `scaling.summaries`.
@@ -148,7 +148,7 @@ def of_criteria() -> list[pd.DataFrame]:
 
 
 def over_usual(trials: list[pd.DataFrame]) -> pd.DataFrame:
-    """Critical batch sizes after every criterion over those after connection sensitivity: as of
+    """Critical batch sizes with every criterion over those with connection sensitivity: from
     `scaling.beside`, with row (the network) and label (the criterion).
     """
     curves = scaling.curves(scaling.at_goals(pd.concat(trials, ignore_index=True)))
@@ -157,7 +157,7 @@ def over_usual(trials: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def on_criteria(ratios: pd.DataFrame) -> dict[str, object]:
-    """Values of the sentences on criteria; ratios: from `over_usual`."""
+    """Values in the sentences on criteria; ratios: from `over_usual`."""
     smaller, larger = ratios[ratios.ratio_high < 1 / BOUND], ratios[ratios.ratio_low > BOUND]
     return {
         "ratios": len(ratios),
@@ -170,8 +170,8 @@ def on_criteria(ratios: pd.DataFrame) -> dict[str, object]:
 
 
 def costs(curves: Curves) -> pd.DataFrame:
-    """Every network and method by itself, the sparsest curve over the dense one, the papers' own
-    first.
+    """Steps of the sparsest curve over the dense one, a row per network and method, the paper's
+    networks first.
     """
     pairs = scaling.sparsest(curves)
     rows = [

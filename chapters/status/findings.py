@@ -39,9 +39,9 @@ def _listed(column: pd.Series) -> list[str]:
 
 
 def ways(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps; over, lowest,
-    highest (steps over those of the same trial searched in the usual way, over all goals that both
-    of a pair met: median, 5 and 95 % of pairs) and pairs, their number.
+    """Steps to result by arithmetic and by schedule of the checks: WAY, batch_size, steps; over,
+    lowest, highest (steps over those of the same trial in the usual way, at every goal that both
+    met: median, 5 and 95 % of these pairs) and pairs (their number).
     """
     goals = [column for column in trials if column.startswith("steps@")]
     met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
@@ -77,7 +77,7 @@ def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_replays(again: pd.DataFrame) -> pd.DataFrame:
-    """Studies of which a repeated search came out differently, a row each, and all others in one;
+    """A row per study in which a repeated search came out differently, and one row for all others;
     again: from `lib.probes.replays.summary`.
     """
     differs = again.equal_result < again.searches
@@ -93,7 +93,7 @@ def of_replays(again: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_spaces() -> pd.DataFrame:
-    """What hyperparameters are drawn from: the published spaces, and where methods differ."""
+    """Ranges from which hyperparameters are drawn: the published ones, and methods' deviations."""
     published = spaces.LEE2021
     differing = {
         method.title: {k: axis for k, axis in method.space.items() if axis != published.get(k)}

@@ -1,5 +1,5 @@
-"""What the page on the protocol says, as numbers and words, and what the draw of validation images
-does: errors and steps to result on our split and on that of Lee et al. (2021).
+"""What the page on the protocol says, as numbers and words, and the effect of the choice of
+validation images: errors and steps to result on our split and on that of Lee et al. (2021).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAME = "network algorithm sparsity batch_size replicate goal trials checks preci
 
 
 def around(cell: Search) -> pd.DataFrame:
-    """The trials of a cell at every batch size that is planned to run to a goal."""
+    """The trials of a cell, at every batch size that is planned to run to a goal."""
     planned = (c for study in plans.STUDIES.values() for c in study.searches)
     sizes = {c.batch_size for c in planned if c.stop == "goal" and c.workload == cell.workload}
     sizes = sorted({cell.batch_size, *sizes})
@@ -37,9 +37,7 @@ def around(cell: Search) -> pd.DataFrame:
 
 
 def findings(cell: Search, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
-    """All values in the page's sentences on a search, of whose trials the frame is; every: of
-    `around`.
-    """
+    """All values in the page's sentences on a search; frame: its trials; every: from `around`."""
     work = workload(cell.workload)
     steps, trials = frame.steps, len(frame)
     low, _, high = scaling.best_of_k(steps.to_numpy(), max(1, trials // 2))
@@ -62,16 +60,16 @@ def findings(cell: Search, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
 
 
 def of_splits() -> dict[str, object]:
-    """Of how many networks there are searches on both splits of MNIST (both), and the least and the
-    largest ratio of steps to the hardest goal, ours over those of Lee et al. (splits): the
-    geometric mean over searches that were made on both with the same trials. One that missed the
-    goal counts by its last step.
+    """both: number of networks searched on both splits of MNIST; splits: the least and the largest
+    ratio of steps to the hardest goal on our split over Lee et al.'s, each the geometric mean over
+    searches made on both with the same trials.  A search that missed the goal counts as its last
+    step.
     """
     cells = list(plans.study("mnist-split-fc").searches)
     for cell in plans.study("mnist-split").searches:
         name = cell.workload.removesuffix(THEIR_SPLIT)
         ours = replace(cell, workload=name, race=None, rungs="goals")
-        # Its exact counterpart, with whatever number of hits is on record
+        # Its exact counterpart, with any number of hits on record
         waited = (replace(ours, hits=hits) for hits in (1, 2, 5))
         cells += [cell, *searches.recorded(waited).values()]
     trials = sweeps.results(Study("both-splits", "Both splits", tuple(cells)))
@@ -91,8 +89,8 @@ def of_splits() -> dict[str, object]:
 
 
 def of_draws() -> dict[str, str | None]:
-    """Than what share of random draws of validation images that of Lee et al. and ours are harder,
-    as networks err that were not trained on the image (theirs_harder, ours_harder).
+    """The share of random draws of validation images that are easier than Lee et al.'s and than
+    ours (theirs_harder, ours_harder), judged by networks that were not trained on the image.
     """
     folds = unseen.FOLDS.results()
     if not len(folds):

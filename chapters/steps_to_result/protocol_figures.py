@@ -13,8 +13,8 @@ DECADES = alt.Axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g")
 
 
 def trial_map(trials: pd.DataFrame) -> alt.FacetChart:
-    """All trials of several searches by learning rate and 1 - momentum, a panel each for the
-    smallest batch size, the largest, and the one in the middle.
+    """All trials of several searches by learning rate and 1 - momentum, one panel each for the
+    smallest batch size, the middle one and the largest.
 
     trials: a row per trial with learning_rate, momentum, steps, last_step, status and batch_size.
     """

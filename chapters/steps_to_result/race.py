@@ -1,10 +1,10 @@
 """Races: what abandoning trials that fall behind would have changed in the searches on record, and
 what it would have saved.
 
-Two rules, neither with a check of its own.  "goals" (`lib.engine.lockstep`): a trial leaves that has
-not met a goal of the ladder within `a` times the steps in which the first trial met it.  "losses":
-the same, and training losses l are rungs, too, with a (1 + l) in place of a; it is judged on
-searches that say when losses fell.
+Two rules, without extra checks.  "goals" (`lib.engine.lockstep`): a trial is abandoned if it has
+not met a goal of the ladder within `a` times the steps that the first trial took.  "losses": the
+same, and training losses l are rungs, too, with a (1 + l) in place of a; it is judged on searches
+that record when losses fell.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from lib.studies.study import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED
 from lib.wording import percent
 from lib.workloads import datasets
 
-REPLICATES = 3  # of a cell that are judged
-FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, among which one is chosen
+REPLICATES = 3  # judged per cell
+FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, to choose from
 # Share of searches whose steps to result must be unchanged for a factor to be chosen
 UNCHANGED = 0.98
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search that was stopped at its goal, as its record tells.
+    """A search that was stopped at its goal, from its record.
 
     Attributes:
         cell: what was searched.
         first: the check at which each trial met each goal [trials, goals], the loosest goal first;
             inf if it did not.
-        last: the steps that each trial took [trials], up to which `first` is known.
-        fell: the check at which its training loss was first so low [trials, losses], the highest
-            loss first, as of `first`; None if that is not on record.
+        last: the steps that each trial took [trials]; `first` is known up to these.
+        fell: the check at which each trial's training loss first fell to each level [trials,
+            losses], the highest first; inf if it did not; None if that is not on record.
     """
 
     cell: Spec
@@ -58,12 +58,12 @@ class Search:
 
 
 def searches() -> list[Search]:
-    """Searches of the book's studies of images, but of no digits, on record that no rule has
-    shortened and that were stopped at their goal.
+    """The recorded searches from the book's studies of images (except digits) that were stopped at
+    their goal and not shortened by a rule.
 
-    Some of them are on record twice, without and with the steps at which losses fell. Only the first
-    REPLICATES, since hundreds of searches of one small network would decide by themselves; those
-    planned to judge races are few.
+    Some are on record twice, without and with the steps at which losses fell. Of the former only
+    the first REPLICATES count, since hundreds of searches of one small network would dominate; the
+    latter, planned to judge races, are few.
     """
     cells = dict.fromkeys(c for s in STUDIES.values() for c in s.searches if c.stop == "goal")
     names = {*datasets.NAMES} - {"digits"}
@@ -77,7 +77,7 @@ def searches() -> list[Search]:
 
 
 def search(cell: Spec, table: pd.DataFrame) -> Search:
-    """The search of a cell, from its record's table."""
+    """The `Search` of a cell, from its record's table."""
     goals = [f"steps@{goal:g}" for goal in cell.work.goals[::-1]]
     losses = [column for column in table if column.startswith("loss@")]
     first, fell = (table[names].fillna(np.inf).to_numpy(float) for names in (goals, losses))
@@ -86,7 +86,7 @@ def search(cell: Spec, table: pd.DataFrame) -> Search:
 
 @functools.lru_cache(maxsize=8)
 def _checks(checks: str, most: int) -> np.ndarray:
-    """All steps up to the first from `most` on at which errors are measured, and inf."""
+    """All steps at which errors are measured, up to the first one not below `most`, and inf."""
     steps = [next_check(0, checks)]
     while steps[-1] < most:
         steps.append(next_check(steps[-1], checks))
@@ -94,11 +94,11 @@ def _checks(checks: str, most: int) -> np.ndarray:
 
 
 def abandoned(search: Search, a: float, rule: str) -> np.ndarray:
-    """The check after which each trial is abandoned [trials], inf for never: it has not met a goal
-    within a times the first trial's steps, nor, by the rule of "losses", a training loss.
+    """The check after which each trial is abandoned [trials], inf for never: it has missed a rung
+    (a goal or, with rule "losses", a training loss) within `a` times the first trial's steps.
 
-    Only a trial that is still there comes first to a rung; so the earlier deadlines are right
-    before the later ones are, and the last round changes nothing.
+    Only trials still running can be first to a rung, so deadlines become right one after another,
+    from the earliest on, and the loop ends when a round changes nothing.
     """
     rungs = search.first
     patience = np.full(rungs.shape[1], a)
@@ -119,10 +119,10 @@ def abandoned(search: Search, a: float, rule: str) -> np.ndarray:
 def outcome(search: Search, gone: np.ndarray) -> dict:
     """What abandoning trials after these checks [trials] changes in a search that met a goal.
 
-    cost: trial-steps up to the steps to result over the lock step's.  unchanged: whether the steps
-    to result are, at the hardest goal that the search met.
-    factor: the largest of new over old steps to any goal; a goal that no trial which is left meets,
-    as far as the record goes, makes it a lower bound.
+    cost: trial-steps up to the steps to result, over those in lock step.  unchanged: whether the
+    steps to result stay the same, at the hardest goal that the search met.
+    factor: the largest ratio of new to old steps, over all goals; it is a lower bound if no
+    remaining trial meets a goal within the record.
     """
     before = search.first.min(0)
     met = np.isfinite(before)
@@ -139,10 +139,10 @@ def outcome(search: Search, gone: np.ndarray) -> dict:
 
 
 def replays(searches: Iterable[Search], rule: str, factors: Iterable[float]) -> pd.DataFrame:
-    """A row per search that met a goal, and factor: workload, algorithm, a, `outcome`.
+    """A row per factor and search that met a goal: workload, algorithm, a, and `outcome`.
 
-    Searches that say when losses fell are for the rule of losses, all others for the other rule, so
-    that none is judged twice.
+    Searches that record when losses fell judge rule "losses", all others rule "goals", so that none
+    counts twice.
     """
     rows = []
     for search in searches:
@@ -157,10 +157,10 @@ def replays(searches: Iterable[Search], rule: str, factors: Iterable[float]) -> 
 
 
 def chosen(replayed: pd.DataFrame) -> float:
-    """The factor of least median cost with which UNCHANGED of the searches keep their steps to
-    result; if there is none, the one with which most do.
+    """The factor with the least median cost that keeps the steps to result in a share UNCHANGED of
+    the searches, or in as many as any factor does.
 
-    Of factors that are as good the largest, which changes least. replayed: from `replays`.
+    Ties go to the largest factor, which changes least. replayed: from `replays`.
     """
     by = replayed.groupby("a").agg(unchanged=("unchanged", "mean"), cost=("cost", "median"))
     able = by[by.unchanged >= min(UNCHANGED, by.unchanged.max())]
@@ -170,13 +170,13 @@ def chosen(replayed: pd.DataFrame) -> float:
 def judged() -> dict[str, list]:
     """What races by either rule do to searches, a row each: rungs, a, searches, same (the share that
     keep their steps), cost (median share of the lock step's trial-steps) and worst (the largest
-    change of steps by a factor).  The last row: with a chosen on all other workloads.
+    factor on steps).  The last row: the worst workload, with `a` chosen on all others.
     """
     exact = searches()
     goals = replays(exact, "goals", [BY_GOALS["race"]])
     losses = replays(exact, "losses", FACTORS)
     rules = {}
-    if losses.workload.nunique() > 1:  # some to choose by
+    if losses.workload.nunique() > 1:  # others to choose by
         quick = ~losses.algorithm.isin(SLOW_TO_START)
         names = losses.workload.unique()
         factor = {name: chosen(losses[losses.workload != name]) for name in names}
@@ -196,7 +196,7 @@ def judged() -> dict[str, list]:
 
 
 def table() -> pd.DataFrame:
-    """`judged` as the page shows it."""
+    """The table of `judged` on the page."""
     rows = pd.DataFrame(kept("race", judged))
     rows[["same", "cost"]] = rows[["same", "cost"]].map(percent)
     names = {"same": "keep their steps", "cost": "trial-steps", "worst": "largest change"}

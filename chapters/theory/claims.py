@@ -1,5 +1,5 @@
-"""What Lee et al. (2021) say of the form of a curve, and McCandlish et al. (2018) of its critical
-batch size.
+"""What Lee et al. (2021) say about the form of a curve, and McCandlish et al. (2018) about its
+critical batch size.
 """
 
 from dataclasses import replace
@@ -74,8 +74,8 @@ def departure_from_form(curves, searches):
 
 
 def power(curve):
-    """How often the rule says yes of a curve of these batch sizes, searches and scatter that has the
-    form, that is a power law without a floor, and that has a corner at its critical batch size.
+    """How often the rule says yes for a curve with these batch sizes, searches and scatter: one of
+    the form, a power law without a floor, and one with a corner at its critical batch size.
     """
     logs = curve.logs.where(~curve.missed).dropna().to_numpy()
     places = np.log(curve.sizes)

@@ -1,6 +1,5 @@
-"""What this chapter measures besides searches: the noise scale of a running job, as its workers'
-own gradients tell it, beside that of other gradients at the same weights; and the spectrum of the
-loss.
+"""What this chapter measures besides searches: the noise scale of a running job, estimated from its
+workers' gradients and from other gradients at the same weights; and the spectrum of the loss.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from lib.records import store
 from lib.studies.search import NUMBER, Search
 from lib.workloads.catalogue import WorkloadName, workload
 
-METHODS = ("sgd", "momentum")  # which torch.optim.SGD has, too
+METHODS = ("sgd", "momentum")  # torch.optim.SGD has these, too
 MOST_WORKERS, MOST_STEPS = 64, 10**6
 ROWS = 120  # of a record at most
 TIMEOUT = 7200.0  # seconds that a job may take
@@ -27,8 +26,8 @@ TIMEOUT = 7200.0  # seconds that a job may take
 
 @spec
 class Job(Again):
-    """A trial of a recorded search, trained again by `workers` processes that listen to their
-    gradients, for `steps` steps.
+    """A trial of a recorded search, trained again for `steps` steps by `workers` processes that
+    estimate the noise scale from their gradients.
 
     batch_size: over all workers.
     span: of the running averages, in steps.
@@ -51,16 +50,16 @@ class Job(Again):
     chunk: int = 50
 
     def measure(self) -> pd.DataFrame:
-        """step, and noise scales in examples at the weights before it, a row for each of up to ROWS
-        steps.
+        """A row for each of up to ROWS steps: step, and noise scales in examples at the weights
+        before it.
 
-        running, low, high: what `lib.workers.noise_hook` tells of the window of steps that ends
-        here, with its 5 to 95 %.
+        running, low, high: the estimate of `lib.workers.noise_hook` for the window of steps that
+        ends here, with its 5 to 95 % interval.
         offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and |G|^2 averaged over the
         same window.
-        single: that of this step alone.
+        single: the offline value for this step alone.
 
-        What is infinite is empty.
+        Infinite values become NaN.
         """
         from lib.workers import processes  # imports PyTorch, which is slow
 
@@ -69,7 +68,7 @@ class Job(Again):
 
 
 def _listen(rank: int, job: Job) -> list[dict]:
-    """Train as worker `rank`; the rows, of worker 0."""
+    """Train as worker `rank`; returns worker 0's rows."""
     import torch
     from torch.nn.functional import cross_entropy
     from torch.nn.parallel import DistributedDataParallel

@@ -19,8 +19,8 @@ NEAR = 1.1  # factor within which a point is near the form
 
 
 def labelled(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
-    """A table of curves of these trials with curve, its name, and method with the range of its
-    momentum.
+    """A table of these trials' curves with curve (its name), and method (with the range of its
+    momentum).
     """
     whole_curves = ranges.whole_curves(trials)
     keys = table[scaling.CURVE].itertuples(index=False, name=None)
@@ -29,8 +29,8 @@ def labelled(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def residuals(trials: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """The points of `labelled` curves of LEAST batch sizes, every curve once, with over: steps over
-    what their curve's c1/B + c2 says.
+    """The points of `labelled` curves with at least LEAST batch sizes, every curve once, with over:
+    steps over the curve's c1/B + c2.
     """
     long = summary[(summary.sizes >= LEAST) & ~summary.workload.isin(REPEATS)]
     constants = long[[*scaling.CURVE, "curve", "method", "c1", "c2", "critical"]]
@@ -45,13 +45,13 @@ def tested_forms(curves: dict, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
-    """These paths and those on record, of the searches that a curve is made of."""
+    """These paths and those on record, limited to the searches behind the curves."""
     search = "workload algorithm batch_size sparsity trials replicate split".split()
     return tracks.every(paths).merge(searches[search].drop_duplicates())
 
 
 def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
-    """Curves of `scaling.summaries`, each by its name, beside predicted, the noise scale along
+    """Curves from `scaling.summaries`, with curve (its name) and predicted: the noise scale along
     `followed` paths.
     """
     predicted = tracks.noise_of_curves(along)
@@ -66,8 +66,8 @@ def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) ->
     Args:
         tested: from `tested_forms`.
         points: from `residuals`.
-        noise: of `noise_scales`; it is dense networks' whose distance from the critical batch size,
-            and from one constant, is told.
+        noise: from `noise_scales`; critical batch sizes of dense networks are compared with it and
+            with one constant.
     """
     dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
     constant = np.exp(np.log(dense.critical).mean())
@@ -82,8 +82,8 @@ def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) ->
 
 
 def _below(points: pd.DataFrame) -> str | None:
-    """How far the methods' medians lie below the form, of points within a factor of the square root
-    of two of the critical batch size; None if one does not.
+    """How far the methods' medians lie below the form, for points within a factor sqrt(2) of the
+    critical batch size; None unless all do.
     """
     near = (points.batch_size / points.critical).between(2**-0.5, 2**0.5)
     below = 1 - points.over[near].groupby(points.method).median()
@@ -102,7 +102,7 @@ def of_jobs() -> list[str]:
 
 
 def by_method(tested: pd.DataFrame) -> pd.DataFrame:
-    """How the form fares with every method, from the least curve to the most."""
+    """How well the form fits with every method, from the best curve to the worst."""
     return pd.DataFrame(
         {
             "method": name,

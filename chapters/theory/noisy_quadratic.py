@@ -1,9 +1,9 @@
-"""The noisy quadratic model: a case in which steps to result are known exactly, for checking the
+"""The noisy quadratic model, in which steps to result can be computed exactly: a check of the
 analysis.
 
-Independent dimensions of curvature h_i, gradient h_i w_i plus noise of variance c_i / B, w_i^2 = 1
-at the start; the loss is half the sum of h_i E w_i^2 (Zhang et al. 2019, "Which Algorithmic Choices
-Matter at Which Batch Sizes?").  Second moments follow a linear recursion, here with momentum and an
+Independent dimensions with curvature h_i and gradient h_i w_i plus noise of variance c_i / B, from
+w_i^2 = 1; the loss is half the sum of h_i E w_i^2 (Zhang et al. 2019, "Which Algorithmic Choices
+Matter at Which Batch Sizes?").  Second moments follow a linear recursion, also with momentum or an
 exponential average of the weights, so no run is simulated.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from lib import require
 
-LONGEST = 26  # steps are sought up to 2**LONGEST
+LONGEST = 26  # steps are searched up to 2**LONGEST
 
 
 @dataclass(frozen=True)
@@ -87,22 +87,22 @@ def steps(
 ) -> np.ndarray:
     """Steps to the target loss [batch sizes] at a constant rate; inf where it is not reached.
 
-    The loss is taken to fall until it stays above or below the target; a first crossing by an
-    oscillation is passed over.  An average is of plain SGD, without momentum.
+    The loss is assumed to fall until it stays above or below the target; a first crossing by an
+    oscillation may be missed.  Averages are for plain SGD, without momentum.
     """
     powers = [_recursion(model, rate, momentum, average)]
     b = np.asarray(batch_sizes, float)
     state = np.zeros((len(b), len(powers[0][1]), len(model.curvature)))
     state[:, 0 if average is None else slice(None)] = model.square
     done = np.zeros(len(b))
-    # Not a number counts as above
+    # NaN counts as above the target
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(LONGEST - 1):
             last, added = powers[-1]
             twice = np.einsum("ijd,jkd->ikd", last, last)
             powers.append((twice, added + np.einsum("ijd,jd->id", last, added)))
         for k, (matrix, added) in reversed(list(enumerate(powers))):
-            # The loss ahead alone first: only batch sizes above the target go on from there
+            # First only the loss after these steps: batch sizes above the target take them
             kept = state.reshape(len(b), -1) @ (matrix[0] * model.curvature).ravel()
             above = ~(0.5 * (kept + added[0] @ model.curvature / b) <= model.target)
             done[above] += 2.0**k
@@ -120,8 +120,8 @@ def best(
 ) -> tuple[np.ndarray, list]:
     """Fewest steps [batch sizes] over the grid, and the (rate, momentum, average) that gives them.
 
-    rates: those of plain SGD; with momentum, times 1 + momentum, as far as which stability then
-    reaches.
+    rates: for plain SGD; with momentum they are multiplied by 1 + momentum, as is the stability
+    limit.
     """
     grid = [(r * (1 + m), m, a) for r in rates for m in momenta for a in averages]
     table = np.array([steps(model, batch_sizes, *point) for point in grid])

@@ -1,5 +1,5 @@
-"""The noisy quadratic model, whose steps are known exactly: its curves, what a search with the
-book's analysis makes of them, and where its rates bend.
+"""The noisy quadratic model, whose steps are known exactly: its curves, the results of the book's
+searches and analysis on it, and where its rates bend.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ CONDITIONS, NOISES = (10, 100, DIMENSIONS), (0.25, 1.0, 4.0, 16.0)
 def curve(
     model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tuple
 ) -> pd.DataFrame:
-    """`best` as rows: batch_size, steps, rate, momentum; sizes at which the target is not reached
-    are left out.
+    """`best` as rows: batch_size, steps, rate, momentum; sizes that do not reach the target are
+    left out.
     """
     fewest, points = best(model, batch_sizes, rates, **grid)
     rows = pd.DataFrame(points, columns=["rate", "momentum", "average"]).drop(columns="average")
@@ -49,7 +49,7 @@ def exact_curves() -> pd.DataFrame:
             rows = curve(power_law(d), units, COARSE, **grid)
             parts.append(rows.assign(kind=kind, dimensions=d))
     curves = pd.concat(parts)
-    # Four times the noise is a batch four times as large
+    # Four times the noise needs a batch four times as large
     shown = pd.concat(
         [curves.assign(noise=f"{s:g}", batch_size=curves.batch_size * s) for s in NOISES]
     )
@@ -57,11 +57,11 @@ def exact_curves() -> pd.DataFrame:
 
 
 def searched(model: Model, replicate: int) -> pd.DataFrame:
-    """The result of a search over TRIALS learning rates per batch size with SGD, as a table of
-    `lib.records.results.read`.
+    """The result of a search over TRIALS learning rates per batch size with SGD, as a table like
+    those of `lib.records.results.read`.
 
-    Rates come from the sequence of every search of this book, doubled so that they reach the edge
-    of stability.
+    Rates come from the sequence that all searches of this book use, doubled so that they reach the
+    edge of stability.
     """
     tried = 2 * spaces.draw("lee2021", "sgd", TRIALS, replicate=replicate)["learning_rate"]
     steps_needed = np.array([steps(model, SIZES, rate) for rate in tried])  # [trials, sizes]
@@ -79,7 +79,7 @@ def searched(model: Model, replicate: int) -> pd.DataFrame:
 
 
 def compared(model: Model) -> pd.DataFrame:
-    """The table of a model's searches beside its exact curve, a row per quantity."""
+    """A table of a model's searches beside its exact curve, a row per quantity."""
     truth = curve(model, SIZES, FINE)
     line = scaling.fit(truth.batch_size, np.log(truth.steps))
     # Where the exact curve's elasticity is one half; this needs no fit
@@ -91,7 +91,7 @@ def compared(model: Model) -> pd.DataFrame:
     points = scaling.across_replicates(scaling.steps_to_result(trials))
     ratios = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
     c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, searches))
-    rows = {  # exact, from the searches, and the ends of its interval
+    rows = {  # exact value, value from the searches, and the ends of its interval
         "steps over the fewest possible, median": (1, ratios.median(), np.nan, np.nan),
         "c₁ (examples)": (line.c1[0], *c1),
         "c₂ (steps)": (line.c2[0], *c2),
@@ -107,7 +107,7 @@ def compared(model: Model) -> pd.DataFrame:
 
 
 def _log_line(points: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
+    """ln of c1 and c2 [k, 2], from batch sizes [m] and ln K* [k, m]."""
     line = scaling.fit(*points)
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
@@ -121,8 +121,8 @@ POWERS = {"1/i^1.5": 1.5, "1/i": 1.0, "1/√i": 0.5, "flat": 0.0}
 
 
 def bends(model: Model) -> dict[str, float]:
-    """What the definitions of the page make of a model whose steps are known exactly, with the best
-    of TRIED constant rates: critical (C) and rho.
+    """critical (C) and rho, by the page's definitions, of a model whose steps are known exactly,
+    with the best of TRIED constant rates.
     """
     edge = 2 / model.curvature.max()
     tried = np.geomspace(1e-5 * edge, 0.999 * edge, TRIED)
@@ -136,8 +136,8 @@ def bends(model: Model) -> dict[str, float]:
 
 
 def spectra() -> pd.DataFrame:
-    """`bends`, a row per spectrum and goal (spectrum, goal): power laws with noise equal to the
-    curvature and a start of one, and those measured, with their own noise and start.
+    """`bends`, a row per spectrum and goal: power laws, with noise equal to the curvature and
+    w_i^2 = 1 at the start, and measured spectra, with measured noise and start.
     """
     return pd.DataFrame(kept("rate-spectra", lambda: _spectra().to_dict("list")))
 
@@ -161,7 +161,7 @@ def _spectra() -> pd.DataFrame:
 
 
 def spectra_table(spectra: pd.DataFrame, bends: Claim) -> pd.DataFrame:
-    """rho in the model at every goal, a row per spectrum, beside that of the network's searches.
+    """rho in the model at every goal, a row per spectrum, beside rho from the network's searches.
 
     Args:
         spectra: from `spectra`.

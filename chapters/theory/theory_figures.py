@@ -15,8 +15,8 @@ SHADED = 1 / NEAR, NEAR
 
 
 def residuals(points: pd.DataFrame) -> alt.TopLevelMixin:
-    """Steps over each curve's own c1/B + c2, along the batch size over the critical one, with
-    medians over a factor of two of it, a panel per method.
+    """Steps over each curve's c1/B + c2 against the batch size over the critical one, with medians
+    over intervals of a factor of two, one panel per method.
 
     points: from `findings.residuals`.
     """
@@ -57,7 +57,7 @@ def residuals(points: pd.DataFrame) -> alt.TopLevelMixin:
 
 
 def noise(curves: pd.DataFrame) -> alt.LayerChart:
-    """Critical batch sizes over noise scales, a row for each network and method.
+    """Critical batch size over noise scale, one row per network and method.
 
     Args:
         curves: from `findings.noise_scales`.
@@ -76,8 +76,8 @@ def noise(curves: pd.DataFrame) -> alt.LayerChart:
 
 
 def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
-    """Exact steps against batch size, a line per method, one condition and noise at a time; shown:
-    of `quadratic.exact_curves`.
+    """Exact steps against batch size, one line per method, one condition and noise at a time;
+    shown: from `quadratic.exact_curves`.
     """
     pick, faded = charts.picked("kind")
     colours = {kind: charts.method_colour(kind) for kind in dict.fromkeys(shown.kind)}

@@ -1,4 +1,4 @@
-"""What Lee et al. (2021) and Shallue et al. (2019) say of the shape of a curve, of its goal and of
+"""What Lee et al. (2021) and Shallue et al. (2019) say about the shape of a curve, its goal, and
 momentum.
 """
 
@@ -162,8 +162,8 @@ def steps_at_smallest(searches, curves, published_curves):
 
 
 def _over_sgd(searches, curves, published_curves, compare):
-    """A group per network and method with momentum over its whole range, or else from 0.9 on, which
-    decides nothing; of the former, the latter in a note.
+    """A group per network and method, with momentum over its whole range and the result from 0.9 on
+    in a note, or else with momentum only from 0.9 on, which decides nothing.
     """
     effects, notes, whole_range = {}, {}, ranges.whole_curves(searches)
     for key, curve in dense(curves).items():

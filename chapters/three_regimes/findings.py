@@ -1,5 +1,5 @@
-"""What the page on three regimes says of one network's curve, as numbers and words, and what its
-figures draw.
+"""What the page on three regimes says about one network's curve, as numbers and words, and the data
+of its figures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FLATTENS = (
 
 
 def asked_for(trials: pd.DataFrame, chosen: Any) -> pd.DataFrame:
-    """The trials of what a page's parameters ask for; of so many searches a point, if they say."""
+    """The trials that a page's parameters select; with `replicates`, so many searches a point."""
     curves = (trials.workload == chosen.workload) & (trials.algorithm == chosen.algorithm)
     sizes = trials.batch_size.isin(chosen.batch_sizes)
     shown = trials[curves & sizes & trials.sparsity.isin(chosen.sparsities)]
@@ -38,13 +38,13 @@ def asked_for(trials: pd.DataFrame, chosen: Any) -> pd.DataFrame:
 
 
 def densest(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials at the least sparsity among these."""
+    """The trials with the least sparsity."""
     return trials[trials.sparsity == trials.sparsity.min()]
 
 
 def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
-    """The fit c1/B + c2 of every curve at every goal, where its critical batch size lies within the
-    sizes measured: LINE.
+    """The fit c1/B + c2 of every curve at every goal, if its critical batch size lies within the
+    measured sizes: LINE.
     """
     parts = [pd.DataFrame(columns=LINE)]
     for goal in scaling.goals(trials):
@@ -56,8 +56,8 @@ def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
 def findings(
     trials: pd.DataFrame, lines: pd.DataFrame, judged: Mapping[str, Claim], chosen: Any
 ) -> dict[str, object]:
-    """All values in the page's sentences, from all trials at their goals; lines: of
-    `lines_by_goal`, of the `densest` curve asked for.
+    """All values in the page's sentences, from all trials at their goals; lines: from
+    `lines_by_goal`, for the `densest` curve that the page shows.
     """
     curve = chosen.workload, chosen.algorithm
     ranged = any(key[:2] == curve for key in ranges.whole_curves(trials))
@@ -75,14 +75,14 @@ def findings(
 
 
 def titles(shown: pd.DataFrame, lines: pd.DataFrame) -> list[str]:
-    """What the first figure shows at every goal, the hardest first; lines: as for `findings`."""
+    """The first figure's title at every goal, the hardest first; lines: as for `findings`."""
     shown_at = (scaling.at_goal(shown, goal) for goal in scaling.goals(shown))
     return [_savings(trials, lines)["told"] for trials in shown_at]
 
 
 def _savings(shown: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
-    """What doubling the batch saves on the network asked for, on either side of the critical batch
-    size of its densest curve.
+    """What doubling the batch saves on the shown network, on either side of the critical batch size
+    of its densest curve.
     """
     dense = densest(scaling.across_replicates(scaling.steps_to_result(shown)))
     goal = shown.goal.iloc[0]
@@ -105,11 +105,11 @@ def _savings(shown: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
 def saved_per_doubling(
     batch_size: pd.Series, steps: pd.Series, critical: float
 ) -> tuple[float, float]:
-    """The share of steps that a doubled batch saves: from the smallest size to the one nearest to
-    the critical one, and from there on.
+    """The share of steps that doubling the batch saves: from the smallest size to the one nearest
+    to the critical one, and from there on.
 
-    batch_size, steps: [n]; geometric means over the doublings between.  NaN where no two sizes lie
-    on that side; all are beyond a critical size that is not known.
+    batch_size, steps: [n]; geometric means over the doublings.  NaN if no two sizes lie on a side;
+    with an unknown critical size, all count as beyond it.
     """
     order = np.argsort(batch_size)
     sizes, logs = (np.log2(np.asarray(v, float)[order]) for v in (batch_size, steps))
@@ -124,9 +124,9 @@ def saved_per_doubling(
 
 
 def of_ranges(published: pd.DataFrame, trials: pd.DataFrame) -> dict[str, object]:
-    """Of how many curves momentum is measured over its whole range (in_range), and the least and
-    the largest critical batch size there (trials) over that from 0.9 on (published), on the
-    searches that both have (of_published).
+    """in_range: number of curves with momentum measured over its whole range; of_published: the
+    least and the largest ratio of the critical batch size there (trials) to the one from 0.9 on
+    (published), on shared searches.
     """
     whole_range = ranges.whole_curves(trials)
     high, low = (scaling.curves(t) if whole_range else {} for t in (published, trials))

@@ -1,4 +1,4 @@
-"""Figures of steps to result against batch size in which regimes are read off."""
+"""Figures of steps to result against batch size that show the regimes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lib.analysis.scaling import TOLERANCE
 from lib.page import charts, tips
 from lib.page.shared_figures import STEPS
 
-REGIMES = (  # words, where they stand, and which of their ends does
+REGIMES = (  # words, their position, and which of their ends lies there
     ("perfect|scaling", "first", "left"),
     ("diminishing|returns", "critical", "center"),
     ("maximal data|parallelism", "last", "right"),
@@ -19,15 +19,15 @@ REGIMES = (  # words, where they stand, and which of their ends does
 def regimes_chart(
     points: pd.DataFrame, lines: pd.DataFrame, goal: tuple, titles: list[str]
 ) -> alt.LayerChart:
-    """Means with their intervals, the two lines between which the curve of `lines` lies, and its
-    three regimes.
+    """Means with their intervals, the two asymptotes of the curve in `lines`, and its three
+    regimes.
 
     Args:
         points: as for `shared_figures.scaling_chart`, at every goal.
         lines: goal, c1, c2, critical, critical_low and critical_high of one network (none: no
             guides).
         goal: from `charts.goal_slider`.
-        titles: of the figure, a goal each, the hardest first.
+        titles: of the figure, one per goal, the hardest first.
     """
     pick, faded = charts.picked("sparsity")
     sizes = sorted(points.batch_size.unique())
@@ -51,9 +51,9 @@ def regimes_chart(
 
 
 def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
-    """c1/B and c2 as dotted lines, the critical batch size, at which they cross, with its interval
-    and in words, and the regimes; lines: also first, last (batch sizes) and least (steps), the
-    ends of the axes.
+    """c1/B and c2 as dotted lines, the critical batch size, where they cross, with its interval and
+    a label, and the regimes; lines: also with first, last (batch sizes) and least (steps), the ends
+    of the axes.
     """
     lines = lines.assign(bottom=lines.c1 / lines.least)
     ends = (lines["first"], lines.bottom)
@@ -81,7 +81,7 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
 
 
 def _regimes(lines: pd.DataFrame) -> list[alt.Chart]:
-    """The regimes of the fit, named; the outer two, in which its examples or its steps are within
+    """The names of the fit's regimes; the outer two, in which its examples or its steps are within
     TOLERANCE of the least, are shaded.
     """
     first, last = lines["first"].max(), lines["last"].max()

@@ -1,8 +1,8 @@
-"""Claims on training methods made for, or compared at, large batches, and the rules that judge
+"""Claims about training methods made for, or compared at, large batches, and the rules that judge
 them.
 
-Of these papers the abstracts were at hand, not the texts, so that no network counts as one of
-theirs.
+We read the abstracts of these papers, not the texts, so no network counts as one of the papers'
+networks.
 """
 
 import functools
@@ -25,8 +25,8 @@ LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
 
 @functools.cache
 def searched(whole=True):
-    """Every dense search of the networks searched with many methods; whole: momentum over its whole
-    range, where that is measured.
+    """Every dense search of the networks searched with many methods; whole: whether momentum is
+    over its whole range, where that is measured.
     """
     rows = method_results.compared(plans.study("digits-soap"))
     if whole:
@@ -35,12 +35,12 @@ def searched(whole=True):
 
 
 def curves(whole=True):
-    """Their curves, by key."""
+    """The curves of `searched`, by key."""
     return scaling.curves(searched(whole))
 
 
 def ladders():
-    """Their curves at several goals, by key."""
+    """The curves of `searched` at several goals, by key."""
     return scaling.ladders(searched(), judging.orders())
 
 
@@ -48,11 +48,11 @@ def groups(quantity, *pairs, measured=None, name="{network}", note=lambda above,
     """A row per pair of methods and network.
 
     Args:
-        quantity: the effect of what was measured of both methods.
-        *pairs: the methods above and below.
-        measured: by key; None: `curves`.
-        name: of a row, a format.
-        note: of what was measured of both, what to say beside it.
+        quantity: function that computes the effect from what was measured with both methods.
+        *pairs: (method above, method below).
+        measured: curves or ladders by key; None: `curves`.
+        name: format string for a row's name.
+        note: function of what was measured with both that returns the row's note.
     """
     measured = curves() if measured is None else measured
     effects = {

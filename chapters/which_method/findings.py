@@ -1,5 +1,5 @@
-"""What the page on training methods says, as numbers and words, and what it draws: methods over
-SGD, in steps and in time.
+"""What the page on training methods says, as numbers and words, and the data of its figures:
+methods over SGD, in steps and in time.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from lib.page import charts, estimates
 from lib.wording import between, brief, named, percent, ranged, span
 from lib.workloads.catalogue import workload
 
-FIRST = "digits-mlp"  # whose times are shown
-SEVERAL = 3  # searches from which on sentences speak of a method
+FIRST = "digits-mlp"  # the network whose times are shown
+SEVERAL = 3  # searches that a method needs to be named in sentences
 
 
 def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
@@ -39,13 +39,13 @@ def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
 
 
 def name_of(name: str) -> str:
-    """A network's title without its goal, which is told beside."""
+    """A network's title without its goal, which is stated separately."""
     return workload(name).title.removesuffix(", easier goal")
 
 
 def compared(curves: dict) -> pd.DataFrame:
-    """Every method over SGD as of `method_results.over`, the largest critical batch size first,
-    with network and method in words.
+    """Every method over SGD, from `method_results.over`, with network and method in words, the
+    largest critical batch size first.
     """
     ratios = method_results.over(curves)
     ratios["network"] = ratios.workload.map(name_of)

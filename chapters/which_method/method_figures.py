@@ -1,4 +1,4 @@
-"""The figure of training methods beside SGD."""
+"""The figure that compares training methods with SGD."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 from lib.page import charts, tips
 from lib.page.tips import tip
 
-WORDS = {  # what is compared, as the menu has it
+WORDS = {  # what is compared, as named in the menu
     "critical": "critical batch size",
     "large": "steps, two largest batches",
     "small": "steps, two smallest batches",
@@ -21,12 +21,12 @@ TITLES = {  # and the figure's title, of Muon's ratios
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 COLUMNS = "what method network ratio ratio_low ratio_high n ends".split()
 OVER = "times SGD’s"
-ROW = 9  # pixels of a network within a method's row
+ROW = 9  # pixels per network within a method's row
 
 
 def over_sgd(measured: pd.DataFrame, muon: dict[str, str]) -> alt.LayerChart:
-    """Ratios to SGD with intervals, a row per method and a colour per network; a menu chooses
-    what.
+    """Ratios to SGD with intervals, one row per method and one colour per network; a menu chooses
+    the quantity.
 
     Args:
         measured: from `findings.compared`; variants are left out.  Intervals end at twice the

@@ -14,13 +14,15 @@ from lib.studies import plans
 
 # Studies whose trials all ran to a budget
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
+SPLITS = ("mnist-budget-splits", "fashion-mnist-budget-splits")  # further searches of theirs
 PARTS = {"best": "validation", "test": "test", "sent": "sent"}
 
 
 @functools.cache
-def whole() -> pd.DataFrame:
-    """All trials of BUDGETS on record, one search per network."""
-    return pd.concat([results.read(plans.study(name)) for name in BUDGETS], ignore_index=True)
+def whole(splits: bool = False) -> pd.DataFrame:
+    """All trials of BUDGETS on record, one search per network; splits: also those of SPLITS."""
+    names = BUDGETS + splits * SPLITS
+    return pd.concat([results.read(plans.study(name)) for name in names], ignore_index=True)
 
 
 def within(trials: pd.DataFrame) -> pd.DataFrame:

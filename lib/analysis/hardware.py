@@ -122,8 +122,8 @@ def readers(name: str, *methods: str) -> Study:
     study = exact(name, methods=methods)
     if not study.searches and workload(name).steps_timed:
         raise ValueError(
-            f"workload: no exact search is on record of {study.name!r}; measure it with "
-            f"own_workload.ipynb, -p search exact and -p budget full"
+            f"workload: no exact search of {study.name!r} is on record; run "
+            f"own_workload.ipynb with -p search exact -p budget full"
         )
     return study
 

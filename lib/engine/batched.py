@@ -223,7 +223,7 @@ class BatchedExecutor(Executor):
 
     def __init__(self, module: nn.Module, *settings, **named):
         """As `Executor`.  Raises ValueError for a network that does not fit."""
-        allowed = f"of layers of {', '.join(kind.__name__ for kind in RULES)} to be batched"
+        allowed = f"made of {', '.join(kind.__name__ for kind in RULES)} to be batched"
         require(fits(module), "model", type(module).__name__, allowed)
         super().__init__(module, *settings, **named)
         self.slots = dict(zip(module.parameters(), layers(module), strict=True))
@@ -260,7 +260,7 @@ class BatchedExecutor(Executor):
         uses: a list to which the uses of layers are added, in a single pass.
         """
         looked_at = uses is not None
-        allowed = "of one trial after another where layers are looked at"
+        allowed = "run one trial at a time to record the uses of layers"
         require(not (looked_at and self.reads_text), "model", "Decoder", allowed)
         parts = max(workers, 1)
         groups = []

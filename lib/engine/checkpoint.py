@@ -68,13 +68,13 @@ class Checkpoint:
         if self.file is None or not self.file.exists():
             return None
         checksum, _, body = self.file.read_bytes().partition(b"\n")
-        reason = "damaged (truncated or altered), or no state of a cell"
+        reason = "damaged (truncated or altered), or not a saved search"
         if checksum == hashlib.sha256(body).hexdigest().encode():
             try:  # runs no code from the file
                 state = unpacked(body)
                 if state["identity"] == self.identity:
                     return state
-                reason = "of another cell, or of other code"
+                reason = "from another search or other code"
             except Exception as error:  # anything that torch may raise
                 reason = f"cannot be read ({type(error).__name__})"
         self.set_aside(reason)
@@ -85,7 +85,7 @@ class Checkpoint:
         aside = self.file.with_suffix(".set-aside")
         with contextlib.suppress(FileNotFoundError):  # another runner has renamed it
             os.replace(self.file, aside)
-        message = f"{self.file}: {reason}; set aside as {aside.name}, the cell begins anew"
+        message = f"{self.file}: {reason}; set aside as {aside.name}; the search restarts"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 

@@ -78,7 +78,7 @@ def scores(
         sample = cast(x[pick], torch.float32)
         return grasp(executor.module, w, sample, y[pick], executor.task, temperature)
     if method == "synflow":
-        ones = "a method without an input of ones where inputs are indices"
+        ones = "another method for inputs that are indices"
         require(x.is_floating_point(), "pruning", method, ones)
         return synflow(executor.module, w, x[:1].double(), sparsity)
     require(method == "connection-sensitivity", "pruning", method, METHODS)
@@ -201,8 +201,8 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     if len(bad):
         must = "finite" if signed else "finite and not negative"
         raise ScoresError(
-            f"pruning: {method!r} scores {len(bad)} of {len(scores)} parameters {bad[0]:g} or the "
-            f"like, which is not allowed; its scores must be {must}: choose another method"
+            f"pruning: {method!r} gives {len(bad)} of {len(scores)} parameters scores such as "
+            f"{bad[0]:g}; scores must be {must}: choose another method"
         )
     mask = global_mask(scores, sparsity)
     left = mask > 0
@@ -210,9 +210,9 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     tied = scores == last
     if (last == 0 or tied.sum() > BY_CHANCE) and (tied & ~left).any():
         raise ScoresError(
-            f"pruning: {method!r} scores {scores.count_nonzero()} of {len(scores)} parameters "
-            f"other than zero, and sparsity {sparsity:g} keeps {left.sum()}, among them "
-            f"{(tied & left).sum()} of {tied.sum()} whose score is {last:g}, picked by position "
-            "alone; choose a higher sparsity or another method"
+            f"pruning: {method!r} gives {scores.count_nonzero()} of {len(scores)} parameters "
+            f"nonzero scores; sparsity {sparsity:g} keeps {left.sum()}, of which "
+            f"{(tied & left).sum()} are picked by position from {tied.sum()} with score {last:g}; "
+            "choose a higher sparsity or another method"
         )
     return mask

@@ -134,7 +134,7 @@ class SequentialExecutor(Executor):
         Raises ValueError for a network with batch normalisation, where a single example has no
         gradient.
         """
-        allowed = "one without batch normalisation where examples' own gradients are asked for"
+        allowed = "one without batch normalisation for gradients of single examples"
         require(not self.normalised, "model", type(self.module).__name__, allowed)
         masks = [None] * len(w) if mask is None else mask
         norms = [self._mean_norms(*row, x, y) for row in zip(w, masks, strict=True)]

@@ -198,7 +198,7 @@ class Trial:
             return MethodOptimiser(method, self.module, drawn)
         hparams = {"lr" if n == "learning_rate" else n: v for n, v in self.drawn.items()}
         trained = [p for p in self.module.parameters() if p.requires_grad]
-        with telling(f"algorithm: {method.name}, for the model's parameters, raised"):
+        with telling(f"algorithm: creating {method.name} raised"):
             return method.optimiser.made(trained, hparams)
 
     def run(self, until: int, tick: Callable[[], None] = lambda: None) -> None:
@@ -270,7 +270,7 @@ def check_state(job: Job, seed: int, drawn: dict[str, float]) -> None:
     few examples and the CPU, the next steps are taken by the trial and by a restored copy.
     """
     job = replace(job, device="cpu", batch_size=min(own_network.PROBED, job.batch_size))
-    with own_network.alone(), telling("model: going on from a state it raised"):
+    with own_network.alone(), telling("model: resuming its training raised"):
         trial, copy = trials = [Trial(job, seed, drawn) for _ in range(2)]
         trial.run(TRIED)
         copy.take_up(unpacked(packed(trial.state())))
@@ -280,10 +280,10 @@ def check_state(job: Job, seed: int, drawn: dict[str, float]) -> None:
         errors = [t.error() for t in trials]
     fine = states[0] == states[1] and np.array_equal(*errors, equal_nan=True)
     allowed = (
-        "one that keeps all it remembers in parameters, in buffers or by get_extra_state and "
-        "set_extra_state, with a loss and batches that remember nothing"
+        "one with its whole state in parameters, buffers, or get_extra_state and "
+        "set_extra_state; the loss and the batches must keep no state"
     )
-    require(fine, "model", "one that is another when training goes on from a file,", allowed)
+    require(fine, "model", "one that trains differently when resumed from a file", allowed)
 
 
 def train(
@@ -316,7 +316,7 @@ def train(
             for trial, parts in zip(trials, saved["trials"], strict=True):
                 trial.take_up(parts)
         except Exception as error:  # a reader's module may raise anything
-            checkpoint.set_aside(f"cannot be taken up ({raised(error)})")
+            checkpoint.set_aside(f"cannot be resumed ({raised(error)})")
             out, trials = start()
 
     @functools.cache

@@ -114,6 +114,7 @@ def _statements(text: bytes) -> dict[str, list[ast.stmt]]:
         stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
         for name in stored or {""}:
             by_name[name].append(statement)
+    by_name.pop("__doc__", None)
     return by_name
 
 

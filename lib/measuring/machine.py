@@ -20,8 +20,8 @@ from lib import MEASURING, SOURCE, code
 
 if code(MEASURING) != SOURCE:
     raise RuntimeError(
-        "lib was edited after its first modules had been loaded; start anew, "
-        "so that a record names its code"
+        "lib was edited after its first modules were loaded; restart, "
+        "so that records name the code in use"
     )
 
 

@@ -290,7 +290,7 @@ def _agree(cell: Search, folder: Path, file: Path) -> None:
     if record(now, folder) != file:
         raise OwnError(
             f"{cell.algorithm} on {cell.workload}: the file has changed while {file.name} was "
-            "trained; run the rest anew"
+            "trained; rerun the search"
         )
     if tensors := now.work.tensors:
         same_data(cell.workload, folder, tensors, [cell.algorithm])

@@ -78,7 +78,7 @@ def run(
                 for _ in results:
                     bar.update()
         except KeyboardInterrupt as stop:
-            done = f"{bar.n} of {len(todo)} that were missing ({units}) are finished and kept"
+            done = f"{bar.n} of {len(todo)} missing {units} are finished and kept"
             message = f"stopped; {done}; run the same call again to continue"
             # The kernel's sockets are closed under it, for which it would print a traceback
             logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)

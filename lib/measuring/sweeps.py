@@ -47,8 +47,8 @@ def run(
         reduced = device == "cpu" and any(cell.arithmetic == "bfloat16" for cell in todo)
         if reduced and (times := bfloat16_over_float32()) > SLOW:
             LOG.warning(
-                "this processor computes bfloat16 %.0f times as slowly as float32; a study with "
-                "precision float32, or another machine, is as much faster",
+                "on this processor, bfloat16 takes %.0f times as long as float32; choose "
+                "precision float32 or another machine",
                 times,
             )
         options = {"folder": folder, "device": device, "until": until}

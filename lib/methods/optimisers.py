@@ -20,7 +20,7 @@ from lib.methods.intervals import LEE2021, Interval
 from lib.methods.method import Method
 
 PREFIX = "torch.optim:"
-FORM = f"{PREFIX}CLASS, or such as {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
+FORM = f"{PREFIX}CLASS, such as {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
 NAMED = re.compile(rf"{PREFIX}(\w+)(?:\(([^()]*)\))?")
 AROUND = 100.0  # factor around its default, either way, within which a learning rate is drawn
 NEAR_ONE = "momentum", "alpha", "rho"  # drawn by their distance from one
@@ -115,7 +115,8 @@ class Optimiser:
                 drawn = {
                     name: float(interval.values(place)) for name, interval in self.tuned.items()
                 }
-                usual = float(self.made([torch.zeros(2, 2)], drawn).defaults["lr"])
+                optimiser = self.made([torch.zeros(2, 2)], drawn)
+                usual = float(optimiser.defaults["lr"])
             around = Interval(usual / AROUND, usual * AROUND)
             rates = LEE2021["learning_rate"] if self.kind == "SGD" else around
             object.__setattr__(self, "tuned", {"lr": rates, **self.tuned})
@@ -124,7 +125,7 @@ class Optimiser:
             raise ValueError(f"tuned or fixed: {arguments} is not allowed; {error}") from None
         factors = [self.factor(step, 100) for step in (1, 50, 100)]
         fine = all(0 <= factor < math.inf for factor in factors)
-        require(fine, "schedule", factors, "factors from 0, of a step and a horizon")
+        require(fine, "schedule", factors, "finite factors, not below 0")
 
     def factor(self, step: int, horizon: int) -> float:
         """The factor of the learning rate at update number `step` (from 1)."""
@@ -169,11 +170,11 @@ def named(name: str) -> Method:
     fixed = {}
     try:
         form = NAMED.fullmatch(name)
-        require(form, "form", name.removeprefix(PREFIX), "a class, and arguments in brackets")
+        require(form, "form", name.removeprefix(PREFIX), "CLASS or CLASS(ARGUMENTS)")
         kind, arguments = form.groups()
         for word in arguments.split(",") if arguments else ():
             argument, value = word.split("=")
-            require(argument not in {**tuned, **fixed}, "argument", argument, "there once")
+            require(argument not in {**tuned, **fixed}, "argument", argument, "set once")
             low, *high = map(_number, value.split(".."))
             if high or argument == "lr":
                 scale = "reverse-log" if argument in NEAR_ONE else "log"
@@ -193,8 +194,8 @@ def _number(text: str) -> float | bool:
 
 def _apart(*_: object) -> None:
     raise ValueError(
-        "algorithm: a class of torch.optim is not allowed here; it must be a method that computes "
-        "all trials at once, as those of lib/methods do"
+        "algorithm: a class of torch.optim is not allowed here; it must be a method that trains "
+        "all trials at once, such as those in lib/methods"
     )
 
 

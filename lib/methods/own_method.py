@@ -40,8 +40,8 @@ TITLE = Annotated[str, MinLen(1)]
 NAME = Annotated[str, Predicate(lambda word: word.isidentifier() and word not in TAKEN)]
 SPACE = fields.InWords(
     Annotated[dict[NAME, Interval], Predicate(lambda space: "learning_rate" in space)],
-    "a dictionary of lib.methods.intervals.Interval with a learning_rate, each named like a Python "
-    f"variable, and none of {', '.join(TAKEN)}",
+    "a dictionary of lib.methods.intervals.Interval with a learning_rate, whose keys are Python "
+    f"names other than {', '.join(TAKEN)}",
 )
 
 
@@ -78,7 +78,7 @@ def check(name: str, method: object) -> None:
         fields.check("title", method.title, TITLE)
         fields.check("space", method.space, SPACE)
         if method.optimiser is None and method.gradient is None:
-            with telling("on a tiny case it raised"):
+            with telling("trying it out raised"):
                 _check_steps(method)
 
 
@@ -90,16 +90,14 @@ def _check_steps(method: Method) -> None:
             results.append(_try(method, subset))
     first, again, part = results
     for kind, tensor in first.items():
-        fault = f"another result in {kind} when it is called again or for fewer trials, or one "
+        fault = f"a result in {kind} that changes in a second call or with fewer trials, or "
         fine = tensor.isfinite().all() and torch.equal(tensor, again[kind])
         fine = fine and torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6)
-        allowed = (
-            "finite, and the same for a trial whenever it is called, from what its buffers "
-        )
-        allowed += "remember, whatever others there are"
-        require(fine, "step", fault + "that is not finite,", allowed)
+        allowed = "finite, and computed for each trial from its own arguments "
+        allowed += "and buffers alone"
+        require(fine, "step", fault + "is not finite,", allowed)
     moved = any(first[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in first)
-    require(not moved, "step", "a removed weight that moves", "zero where w and g always were")
+    require(not moved, "step", "a removed weight that moves", "zero where w and g stay zero")
 
 
 def _try(method: Method, rows: Tensor) -> dict[str, Tensor]:
@@ -121,14 +119,14 @@ def _try(method: Method, rows: Tensor) -> dict[str, Tensor]:
         and buffer.data_ptr() != w.data_ptr()
         for buffer in buffers.values()
     )
-    allowed = "a dictionary of tensors by name, each of T rows, and a copy if it is w"
+    allowed = "a dictionary of tensors with T rows each, w itself only as a copy"
     require(fine, "begin", f"a {type(buffers).__name__}", allowed)
     kinds = _kinds(buffers)
     for k, push in enumerate(pushes, start=1):
         with torch.no_grad():
             method.step(w, push.clone(), buffers, drawn, k, LAYERS)
     fine = not torch.equal(w, start) and _kinds(buffers) == kinds
-    fault = "weights as before, or other buffers than begin made"
+    fault = "unchanged weights or buffers of another form"
     require(fine, "step", fault, "a change of w in place that keeps buffers' names and shapes")
     result = {f"buffer {name!r}": buffer for name, buffer in buffers.items()} | {"w": w}
     if method.evaluated:

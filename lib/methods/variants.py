@@ -35,7 +35,7 @@ def decayed(base: Method) -> Method:
     that already decays weights, and for a class of torch.optim, which has its own weight decay.
     """
     fine = base.optimiser is None and "weight_decay" not in base.space
-    require(fine, "method", base.name, f"a method of the book's without {SUFFIX}")
+    require(fine, "method", base.name, f"a method of the book, without {SUFFIX}")
 
     def step(w, g, buffers, drawn, k, layers):
         w.mul_(1 - drawn["learning_rate"] * drawn["weight_decay"])

@@ -157,9 +157,9 @@ def absent(frame: pd.DataFrame) -> Html | None:
         return None
     if not len(frame):
         raise BookError(
-            f"budget: no record is kept of any of these {len(missing)} searches, the first of them "
-            f"{_curve(missing[0])}, batch size {missing[0].batch_size}; train them with -p budget "
-            f"full, or choose what is on record (python -m lib status)"
+            f"budget: none of these {len(missing)} searches is on record (the first: "
+            f"{_curve(missing[0])}, batch size {missing[0].batch_size}); train them with -p budget "
+            f"full, or choose recorded ones (python -m lib status)"
         )
     items = []
     cells = sorted({(_curve(cell), cell.batch_size) for cell in missing})
@@ -192,7 +192,7 @@ def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """
     if not len(frame):
         raise BookError(
-            f"budget: no record is kept of such {what}; measure them with -p budget full"
+            f"budget: no such {what} are on record; measure them with -p budget full"
         )
     return frame
 

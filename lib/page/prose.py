@@ -215,7 +215,7 @@ def variables(text: str) -> set[str]:
 def _filled(text: str, values: Mapping[str, object] | None, more: Mapping[str, object]) -> str:
     values = {**(values or {}), **more}
     missing = sorted(variables(text) - set(values))
-    require(not missing, "text", missing, "given a value each")
+    require(not missing, "text", missing, "among the values")
     written = TEMPLATES.from_string(_source(text)).render(values)
     # A branch that is left out leaves spaces on either side
     plain = re.sub(r" *\n *", "\n", re.sub(r"  +", " ", written))

@@ -29,7 +29,7 @@ def drawn(spec: dict) -> str:
         ValueError: if it has no description.
     """
     words = spec.get("description", "")
-    require(words, "description", words, "what is drawn, in words: that of prose.figure")
+    require(words, "description", words, "what is drawn, in words (see prose.figure)")
     spec = tidy(spec)
     svg = picture(spec)
     still = f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(svg)}">'

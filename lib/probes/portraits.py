@@ -88,8 +88,8 @@ class Portrait(WithSearch):
         outcome = one_search.train_search(cell, exchange=exchange)
         if not portraits:
             raise FloatingPointError(
-                f"learning_rate: {self.learning_rate!r} does not do with momentum "
-                f"{self.momentum}: the run ended at step {outcome.last_step[0]}; try a smaller one"
+                f"learning_rate: {self.learning_rate!r} is too high with momentum "
+                f"{self.momentum}: the run ended at step {outcome.last_step[0]}; try a lower one"
             )
         rows = pd.concat(portraits, ignore_index=True)[["step", "measure", "x", "value"]]
         return rows.assign(x=rows.x.round(6), value=[float(f"{v:.5g}") for v in rows.value])

@@ -62,7 +62,7 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
     """
     what = replace(what, code=SOURCE)
     cells = what.cells(data)
-    allowed = f"the seconds of some search on record of {what.study}"
+    allowed = f"enough for some recorded search of {what.study}"
     require(cells, "longest", what.longest, allowed)
 
     def measure() -> pd.DataFrame:

@@ -50,7 +50,7 @@ def experiment(what: str, planned: Callable[[], Sequence]) -> Collection:
         "sets of timings",
         lambda what: type(what).__name__.lower(),
         planned,
-        f"Time {what}, into data/timings/; leave the machine alone meanwhile.",
+        f"Time {what}, into data/timings/; keep the machine idle meanwhile.",
         precision=None,
         more={"cores": os.cpu_count()},
         alone=True,

@@ -87,7 +87,7 @@ def fastest(kind: type, cell: Search, count: int, data: Path = DATA, **fields) -
     fields |= {name: getattr(cell, name) for name in shared}
     trials = steps_to_goal(cell, data).index[:count]
     specs = [kind(**fields, trial=int(trial)) for trial in trials]
-    allowed = f"one whose fields that a {kind.__name__} lacks have their defaults"
+    allowed = f"one with defaults in all fields that {kind.__name__} lacks"
     require(all(spec.cell == cell for spec in specs), "cell", cell, allowed)
     return specs
 

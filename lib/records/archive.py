@@ -86,7 +86,7 @@ def pack(folder: Path) -> int:
         with whole(packed) as stream:
             stream.write(lzma.compress("".join(lines).encode()))
         if texts(folder) != records:
-            raise RuntimeError(f"{packed}: is not as it was packed; nothing is lost")
+            raise RuntimeError(f"{packed}: reads back differently; nothing is lost")
         for file in files.values():
             file.unlink()
     return len(files)

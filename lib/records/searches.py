@@ -213,10 +213,10 @@ def _packed(data: Path, columns: list[str]) -> pd.DataFrame:
             # Columns that no record has are missing from the file
             frame = pd.read_csv(text, usecols=lambda name: name in columns, **options)
             return frame.reindex(columns=columns)
-        why = "does not belong to the archives beside it"
+        why = "does not match the archives beside it"
     except (OSError, ValueError, lzma.LZMAError) as error:
         why = f"cannot be read ({error})"
-    warnings.warn(f"{data / FILE}: {why}; it is made anew from the records", stacklevel=4)
+    warnings.warn(f"{data / FILE}: {why}; rebuilding it from the records", stacklevel=4)
     return rebuild(data).reindex(columns=columns)
 
 

@@ -34,7 +34,7 @@ SMOKE = ROOT / "_build" / "smoke" / code(["**/*.py"])
 PROTOCOL = 1  # to be raised by hand when a change of the measuring code could change a result
 T = TypeVar("T")  # what is measured
 FOREIGN = "not a record of this book; move it out of data/"
-AGAIN = "move it out of data/ and measure the cell again"
+AGAIN = "move it out of data/ and measure it again"
 # Records in data/ of experiments whose code has been removed; commit 9ec9aaf7 was the last to have
 # it (for Optuna, cb58af92)
 CLOSED = {
@@ -295,7 +295,7 @@ def _checked(file: Path, text: str) -> dict:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise RecordError(f"{file}: {FOREIGN}") from None
     if protocol != PROTOCOL:
-        versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"
+        versions = f"measured under protocol {protocol}, not {PROTOCOL}"
         raise RecordError(f"{file}: {versions}; {AGAIN}")
     summed = line.setdefault("sha256_of", TABLE)
     covered = body if summed == TABLE else text.replace(f'"{sha256}"', '""', 1)
@@ -382,7 +382,7 @@ def same_data(
     mine: digest of the tensors (`Checked.data`) of a record to be added.
     methods: as for `of_own`.  Records without a digest pass.
     """
-    places = {} if mine is None else {mine: "what the function returns here and now"}
+    places = {} if mine is None else {mine: "what the function returns now"}
     for search in of_own(name, folder, methods):
         file = record(search, folder)
         places.setdefault(head(file).get("data"), file)
@@ -390,8 +390,8 @@ def same_data(
     if len(places) > 1:
         digests = ", ".join(f"{data} of {where}" for data, where in places.items())
         raise own.OwnError(
-            f"{name}: data: tensors that differ ({digests}) is not allowed; it must be the same in "
-            f"every process, or the records of the others moved out of data/"
+            f"{name}: data: different tensors ({digests}) are not allowed; they must be the same "
+            f"in every process: move the records of the others out of data/"
         )
 
 

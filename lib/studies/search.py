@@ -84,7 +84,7 @@ class Search:
                 value, default = getattr(self, name), self.__dataclass_fields__[name].default
                 require(value == default, name, value, f"{default!r} {why}")
         plain = self.method.gradient is None and self.method.evaluated is None
-        allowed = "one that steps from plain gradients, such as momentum or torch.optim:AdamW"
+        allowed = "one that uses plain gradients, such as momentum or torch.optim:AdamW"
         require(plain or not self.alone, "algorithm", self.algorithm, allowed)
         if self.space is not None:
             spaces.intervals(self.space, self.algorithm, self.work.decay)
@@ -106,10 +106,10 @@ class Search:
     def _bound(self) -> tuple[tuple[object, str, str], ...]:
         """Fields that others force to their defaults: whether, which, and why."""
         name = f"{self.workload} with {self.algorithm}"
-        own_gradients = f"for {name}, which takes gradients of its own"
-        split_once = f"for {self.workload}, whose examples are split in one way"
-        by_itself = f"where trials are trained one after the other, as those of {name} are"
-        to_budget = f"with stop {self.stop!r}, where every trial goes on"
+        own_gradients = f"for {name}, which computes gradients itself"
+        split_once = f"for {self.workload}, whose examples have only one split"
+        by_itself = f"for {name}, whose trials are trained one by one"
+        to_budget = f"with stop {self.stop!r}, which ends no trial early"
         return (
             (self.messages and self.messages.by_layer, "sparsity", "with messages by layer"),
             (self.method.gradient, "messages staleness", own_gradients),

@@ -76,10 +76,8 @@ class Study:
         require(self.searches, "searches", self.searches, "at least one")
         first = self.searches[0]
         light = first.work.light
-        allowed = (
-            f"cached, or full with few trials, for {first.workload}; smoke is for examples"
-        )
-        allowed += f" of at most {LIGHT} numbers, as the digits are"
+        allowed = f"cached, or full with few trials, for {first.workload}; smoke needs examples"
+        allowed += f" of at most {LIGHT} numbers, like the digits"
         to_budgets = all(s.stop == "budget" for s in self.searches)
         require(light or to_budgets, "budget", "smoke", allowed)
         network = first.workload, first.algorithm
@@ -100,7 +98,7 @@ class Study:
 RANGE = re.compile(r"(\d+)\.\.(?:\*([2-9]|[1-9]\d+)\.\.)?(\d+)")
 FIELDS = (*Search.__dataclass_fields__, "search", "examples", "least")  # of a grid
 COUNT = Count(10**8)
-RANGES = "a range that ends at its last number, such as 3..12 or 1..*2..1024"
+RANGES = "a range that reaches its last number, such as 3..12 or 1..*2..1024"
 
 
 def grid(**fields: object) -> Iterator[Search]:

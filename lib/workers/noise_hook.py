@@ -71,7 +71,7 @@ class NoiseState(NoiseMeter):
         group_of(model)
         super().__init__(model, examples, span, scaler)
         self.total = total
-        allowed = "at least 2: one worker's gradient has nothing to be compared to"
+        allowed = "at least 2, so that gradients can be compared"
         require(self.workers > 1, "workers", self.workers, allowed)
         self.settings |= {"workers": self.workers, "total": total}
         self.hook, self.hook_state, self.width = hook, hook_state, ENTRIES if hook else 0
@@ -88,7 +88,7 @@ class NoiseState(NoiseMeter):
     def end_pass(self) -> None:
         super().sum_up()
         rows = self.taken_rows()
-        require(rows or self.examples, "examples", None, "told: the model is given no tensor")
+        require(rows or self.examples, "examples", None, "set: the model receives no tensor")
         self.usual = self.usual or rows
         if self.examples and rows != self.usual:
             self.under_way.spoilt = True
@@ -99,7 +99,7 @@ class NoiseState(NoiseMeter):
     def end_last_pass(self) -> None:
         self.end_pass()
         passes, rows, self.step_rows = len(self.under_way.parts), self.step_rows, 0
-        allowed = f"those of one of {passes} backward passes"
+        allowed = f"the number in each of {passes} passes"
         require(passes == 1 or rows != self.examples, "examples", self.examples, allowed)
 
     def finish(self) -> None:

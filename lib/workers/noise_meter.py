@@ -52,18 +52,18 @@ from torch.utils import _pytree
 
 LEVEL = 0.9  # of intervals
 DELAY = 16  # steps until a step's sums are read, so that no step waits for its sums
-TWO = "at least 2 a step: accumulate, micro_batch() after each backward; or backward_in_parts()"
-ONCE = "1 a micro-batch: call micro_batch() after each, or add the losses"
-UNCHANGED = "zeroed before a step's first backward, and left alone to its last"
+TWO = "at least 2 per step: call micro_batch() after each backward, or backward_in_parts()"
+ONCE = "1 per micro-batch: call micro_batch() after each or sum losses"
+UNCHANGED = "zeroed before a step's first backward, then unchanged to its last"
 IN_GRAD = "in .grad after each backward (no optimiser within it)"
 CAVEATS = """\
-Steps are taken to be proportional to 1 + noise scale / batch size, with the best learning rate at
-each size. What to know before you trust it:
-- Curvature is left out: on six searched curves the critical batch size was 0.4 to 2.4 times it.
-- Adam: this is the noise of the plain gradient, not of rescaled steps; an order of magnitude.
-- Clipping: it is of gradients before it; where most steps are clipped, the formula does not hold.
-- BatchNorm ties the examples of a micro-batch together, which the estimate does not know.
-- Lag: it is an average of the last {span:.0f} steps or so; noise scales mostly rise in training."""
+This assumes steps proportional to 1 + noise scale / batch size, at the best learning rate for each
+size. Before you trust it:
+- Curvature is ignored: on six searched curves the critical batch size was 0.4 to 2.4 times this.
+- Adam: this is the noise of plain gradients, not of rescaled steps; an order of magnitude.
+- Clipping: gradients are read before it; where most steps are clipped, the formula fails.
+- BatchNorm couples the examples of a micro-batch, which the estimate ignores.
+- Lag: this averages the last {span:.0f} steps or so; noise scales mostly rise in training."""
 
 
 # --- estimates and their intervals ----------------------------------------------------------------
@@ -326,7 +326,7 @@ class NoiseMeter:
         scaler: torch.amp.GradScaler | None = None,
     ):
         require(isinstance(model, nn.Module), "model", type(model).__name__, "an nn.Module")
-        require(examples is None or examples >= 1, "examples", examples, "a number from 1")
+        require(examples is None or examples >= 1, "examples", examples, "at least 1")
         require(1 < span < math.inf, "span", span, "a number above 1")
         self.model, self.examples, self.scaler = model, examples, scaler
         self.averages = Averages(float(span))
@@ -416,7 +416,7 @@ class NoiseMeter:
         """Read what a backward pass is about to add to a parameter's gradient."""
         step = self.under_way = self.under_way or self.new_step()
         p = parameter()
-        allowed = "dense: give the embedding sparse=False"
+        allowed = "dense: use nn.Embedding(sparse=False)"
         require(not gradient.is_sparse, "gradient", "a sparse tensor, of nn.Embedding", allowed)
         require(p not in step.heard, "backward passes", 2, ONCE)
         if not step.heard and step.parts:
@@ -452,8 +452,8 @@ class NoiseMeter:
         all, as when a loss is divided by the number of micro-batches.
         """
         size = self.examples if examples is None else examples
-        require((size or 0) >= 1, "examples", size, "a number from 1")
-        allowed = "1, or the model a DistributedDataParallel (not FSDP), outside its join()"
+        require((size or 0) >= 1, "examples", size, "at least 1")
+        allowed = "1, unless the model is DistributedDataParallel (not FSDP) outside join()"
         require(processes() == 1 or self.shared, "processes", processes(), allowed)
         require(self.under_way and self.under_way.heard, "gradients", None, IN_GRAD)
         self.under_way.parts.append((size, scale))
@@ -642,7 +642,7 @@ def lightning_callback(
             model = trainer.strategy.model
             self.meter.ddp = model if isinstance(model, DistributedDataParallel) else None
             if not pl_module.automatic_optimization:
-                self.meter.refuse("automatic_optimization: False is not allowed, but True")
+                self.meter.refuse("automatic_optimization: False is not allowed; it must be True")
             with suppress(ValueError):  # saved with another span: it starts anew
                 self.meter.load_state_dict(self.saved)
             self.saved = None

@@ -152,7 +152,7 @@ def _tensor(part: object) -> object:
         numbers = numbers.astype(np.float32) if numbers.dtype == object else numbers
         return torch.tensor(np.ascontiguousarray(numbers))
     except (TypeError, ValueError) as error:
-        allowed = "numbers: write pd.get_dummies(x, dtype=float), of labels pd.factorize(y)[0]"
+        allowed = "numbers: write pd.get_dummies(x, dtype=float) (labels: pd.factorize(y)[0])"
         require(isinstance(part, list), "values", error, allowed)
         return part
 
@@ -216,10 +216,8 @@ class Passes:
         self.batches = self._batches()
 
     def _batches(self) -> Iterator:
-        allowed = (
-            f"of the {self.batch_size} asked for; of {self.examples} in all the last batch "
-        )
-        allowed += "may be what is left: write DataLoader(dataset, batch_size, ...)"
+        allowed = f"of {self.batch_size} examples; the last batch of all {self.examples} "
+        allowed += "may be smaller: write DataLoader(dataset, batch_size, ...)"
         while True:
             self.position = [self.position[0] + 1, 0]
             seed = self.seed + self.position[0]
@@ -236,7 +234,7 @@ class Passes:
                 line = "write train=lambda batch_size, seed: DataLoader(dataset, batch_size)"
                 message = f"no batch of {self.batch_size} examples in a pass over train: {line}"
                 raise ValueError(message)
-            counted = f"those of a pass over train: write examples={self.examples - left}"
+            counted = f"as in a pass over train: write examples={self.examples - left}"
             require(0 <= left < self.batch_size, "examples", self.examples, counted)
 
     def __next__(self) -> object:

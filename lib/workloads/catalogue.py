@@ -175,9 +175,9 @@ class OwnWorkload(Workload):
         trained one after another.
         """
         with own.named(self.name):
-            fault = "one whose trials are trained one after the other,"
+            fault = "one whose trials are trained one by one"
             allowed = (
-                "a classifier of tensors by an nn.Sequential of plain layers; or write "
+                "an nn.Sequential of plain layers that classifies tensors; or run "
                 f"papermill chapters/own_workload.ipynb out.ipynb -p workload {self.name}"
             )
             own.require(not self.alone, "workload", fault, allowed)

@@ -226,8 +226,8 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
     path = next((path for name in names for path in sorted(folder.rglob(name))), None)
     if path is None:
         raise DatasetError(
-            f"{folder / file}: missing (nor .gz, .xz); {VARIABLE} must name the folder that holds "
-            f"{name}/, or be unset to download it"
+            f"{folder / file}: missing, also as .gz or .xz; set {VARIABLE} to a folder that holds "
+            f"{name}/, or unset it to download"
         )
     try:
         with OPENERS.get(path.suffix, open)(path, "rb") as stream:

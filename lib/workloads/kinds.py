@@ -249,7 +249,7 @@ def outputs_and_targets(model: Callable, batch: object) -> tuple[Tensor, Tensor]
     require(isinstance(y, Tensor), "labels", type(y).__name__, allowed)
     out = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", out)
     fine = isinstance(out, Tensor) and not (out.is_complex() or y.is_complex())
-    allowed = "a tensor, and with the targets of real numbers (torch.view_as_real)"
+    allowed = "a tensor of real numbers, like the targets (torch.view_as_real)"
     require(fine, "outputs", getattr(out, "dtype", type(out).__name__), allowed)
     return out, y
 

@@ -46,8 +46,8 @@ def file_of(name: str, field: str = "workload") -> Path:
     path = Path(parts(name).file)
     candidates = (place for place in (ROOT / path, path) if os.path.isfile(place))
     files = {place.resolve() for place in candidates if os.access(place, os.R_OK)}
-    allowed = "that of one file that can be read, sought here and in the book's folder"
-    require(len(files) == 1, field, f"{name!r}, of which there are {len(files)},", allowed)
+    allowed = "the name of one readable file, here or in the book's folder"
+    require(len(files) == 1, field, f"{name!r}, which names {len(files)} files,", allowed)
     return files.pop()
 
 
@@ -58,7 +58,7 @@ def goals(name: str) -> tuple[float, ...]:
         try:
             values = tuple(map(float, filter(None, words.split(","))))
         except ValueError:
-            require(False, "goals", repr(words), "numbers with commas between them")
+            require(False, "goals", repr(words), "numbers separated by commas")
     return values if is_own(name) else tuple(sorted({*values}))
 
 
@@ -98,7 +98,7 @@ def called(name: str, text: bytes, seed: int) -> object:
             module = _module(file, text, f"{function} {seed}")
         build = getattr(module, function, None)
         functions = ", ".join(name for name, value in vars(module).items() if callable(value))
-        require(callable(build), "function", repr(function), f"of the file: {functions}")
+        require(callable(build), "function", repr(function), f"one of: {functions}")
         with telling("raised"):
             return build()
 

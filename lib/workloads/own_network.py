@@ -27,18 +27,18 @@ from lib.own import Metric, Training, Within, named, require, telling
 from lib.workloads import batches, kinds
 
 SEEDED = (
-    "drawn from the numbers of torch, of numpy's global generator or of Python's, which are seeded "
+    "drawn from the global random numbers of torch, numpy or Python, which are seeded "
     "for every trial"
 )
 STEADY = (
-    "the same whenever it is called or read (give a random_state, a seed, or a generator of its "
-    "own, made inside, to whatever draws: write generator=torch.Generator().manual_seed(0))"
+    "the same whenever it is called or read (pass a random_state, a seed, or a generator created "
+    "inside to whatever draws: write generator=torch.Generator().manual_seed(0))"
 )
 PERCENT = " (for an accuracy of 0.95 write 0.05)"  # for goals that are shares of mistakes
 PROBED = 8  # examples on which an untrained network is tried
 FAR = 20.0  # columns with std above FAR or below 1 / FAR, or |mean| above FAR / 2 std, train badly
 READ = 10_000  # examples whose columns are examined
-MOSTLY = 0.9  # columns with one value in a larger share are exempt, such as pixels at the border
+MOSTLY = 0.9  # columns with one value in a larger share are exempt, such as border pixels
 # Layers whose outputs depend only on inputs and parameters, example by example (except batch
 # normalisation, which the engine handles)
 LAYERS = {
@@ -148,9 +148,9 @@ def initialise(training: Training) -> nn.Module:
     with telling("model: building it raised"):
         module = training.model()
     kind = type(module).__name__
-    require(isinstance(module, nn.Module), "model", kind, "built as an nn.Module")
+    require(isinstance(module, nn.Module), "model", kind, "an nn.Module")
     fine = not any(p.is_complex() for p in module.parameters())
-    allowed = "of real ones: write torch.view_as_complex(self.w) of pairs self.w"
+    allowed = "real: write torch.view_as_complex(self.w) with pairs in self.w"
     require(fine, "model", "one with complex parameters", allowed)
     return module.float()
 
@@ -161,7 +161,7 @@ def _fresh_copy(module: nn.Module) -> nn.Module:
     for layer in module.modules():
         trained = [p.requires_grad for p in layer.parameters(recurse=False)]
         resets = hasattr(layer, "reset_parameters") and all(trained)
-        kind = f"a module with a {type(layer).__name__} that cannot be initialised anew"
+        kind = f"a module with a {type(layer).__name__} that cannot be reinitialised"
         allowed = f"a function that builds it: write model=lambda: {type(module).__name__}(...)"
         require(resets or not trained, "model", kind, allowed)
         if resets:
@@ -244,7 +244,7 @@ def convert(handed: Training, training: Training) -> tuple[Training, tuple[str, 
             after = fit(before)
         parts = batches.tensors(before)
         if isinstance(original, DataLoader):
-            notes.append(f"{word}: a DataLoader taken as its data set, whose order is ours")
+            notes.append(f"{word}: a DataLoader replaced by its dataset, in our order")
         elif before is data:
             parts = batches.tensors(original, batches.is_array)
         shapes, converted = (
@@ -287,7 +287,7 @@ def doubts(training: Training) -> tuple[str, ...]:
                 sentences.append(
                     f"{name}: {len(columns)} of {len(mean)} columns ({numbers}, counted from 0) are far "
                     f"from mean 0 and standard deviation 1: write {name} = ({name} - {name}.mean(0)"
-                    f") / {name}.std(0), and validation with the same numbers"
+                    f") / {name}.std(0), with the same numbers for validation"
                 )
     return tuple(sentences)
 
@@ -360,7 +360,7 @@ def check_fields(training: Training) -> None:
             fine = len({*sizes}) == 1 and sizes[0]
             require(fine, f"{word} lengths", sizes, "equal and not zero: write x[:n], y[:n]")
     fine = callable(training.train) == (training.examples is not None)
-    allowed = "how many train has where it is a function, and None where it is none"
+    allowed = "the number of examples if train is a function, otherwise None"
     require(fine, "examples", training.examples, allowed)
     if isinstance(training.goals, Within):
         fault, allowed = (
@@ -374,7 +374,7 @@ def check_fields(training: Training) -> None:
             f"{allowed}, its max_steps",
         )
     fine = training.metric is not None or isinstance(training.loss, str)
-    require(fine, "metric", training.metric, f"{METRICS}, with a loss of your own")
+    require(fine, "metric", training.metric, f"{METRICS}, for a custom loss")
 
 
 def _check_goals(training: Training) -> None:
@@ -385,12 +385,9 @@ def _check_goals(training: Training) -> None:
     high = 1 if metric.counted else math.inf
     errors = [float(f"{error:g}") for error in kinds.errors(training)]
     fine = errors and errors == sorted({*errors}) and low <= errors[0] and errors[-1] < high
-    allowed = (
-        f"numbers that differ in their first six digits, as records name their columns, the "
-        f"hardest ({first}) first, "
-    )
+    allowed = f"numbers that differ in their first six digits, the hardest ({first}) first, "
     if metric.highest is None:
-        allowed += f"and of errors in [{low}, {high})" + PERCENT * metric.counted
+        allowed += f"all in [{low}, {high})" + PERCENT * metric.counted
     else:
         most = metric.highest
         allowed += f"up to {most:g}: write goals=({0.95 * most:g}, {0.9 * most:g})"
@@ -405,21 +402,21 @@ def _tried(training: Training) -> tuple[int, int, int, float, bool]:
     values, chance and together, as in `Checked`.  Raises OwnError.
     """
     module, _ = modules = build(training, 0), build(training, 0)
-    with telling("model: comparing two of one seed raised"):
+    with telling("model: comparing two copies raised"):
         same = all(map(torch.equal, *([*m.parameters(), *m.buffers()] for m in modules)))
         places = [p.data_ptr() for m in modules for p in m.parameters() if p.numel()]
-    fault = "parameters that share their memory with others or with an earlier network's, "
-    fault += "or another initialisation from the same seed,"
+    fault = "parameters that share memory with others or with an earlier network's, "
+    fault += "or different initialisations from the same seed,"
     fine = same and len(places) == len({*places})
     require(fine, "model", fault, f"built anew each time, and {SEEDED}")
     total = examples(training)
     few = min(PROBED, total)
-    with telling(f"train: asked for {few} examples it raised"), alone(0):
+    with telling(f"train: reading {few} examples raised"), alone(0):
         if callable(training.train):
             batch = next(batches.Passes(training.train, few, 0, total))
         else:  # spread from the first to the last
             batch = batches.chosen(training.train, torch.linspace(0, total - 1, few).long())
-    with telling("inputs: asked for answers on validation the model raised"), alone(0):
+    with telling("inputs: evaluating the model on validation raised"), alone(0):
         values, chance = _check_answers(training, module)
     _check_step(training, modules, batch)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
@@ -440,20 +437,18 @@ def _check_answers(training: Training, module: nn.Module) -> tuple[int, float]:
             labels = torch.cat([labels, kinds.targets(training.train).flatten()])
         low, high = map(int, labels[labels != kinds.IGNORED].aminmax())
         fault = f"from {low} to {high} for outputs {[*outputs.shape]}"
-        allowed = (
-            "from 0, and of more outputs: write y - y.min(), a wider last layer, or of one "
-        )
+        allowed = "from 0 to outputs - 1: write y - y.min(), a wider last layer, or, for one "
         fine = 0 <= low <= high < outputs.shape[-1]
-        require(fine, "labels", fault, allowed + 'output loss="binary"')
+        require(fine, "labels", fault, allowed + 'output, loss="binary"')
     chance, values = kinds.error(training, module)
     answer = "an untrained model"
     if metric.constant:
         chance = metric.convert(float(metric.constant(targets)))
-        answer = "an answer that is always the same"
-    allowed = "a number, whatever a model answers: write torch.nan_to_num"
+        answer = "a constant answer"
+    allowed = "a number for any outputs: write torch.nan_to_num"
     require(not math.isnan(chance), "metric", "nan, of an untrained model,", allowed)
     better = "below" if metric.highest is None else "above"
-    allowed = f"{better} {metric.convert(chance):.4g}, which asks for nothing: {answer} has it"
+    allowed = f"{better} {metric.convert(chance):.4g}, which {answer} already reaches"
     allowed += f": write goals=({metric.convert(chance / 2):.3g},)" + PERCENT * metric.counted
     require(kinds.errors(training)[-1] < chance, "goals", f"{training.goals[-1]:g}", allowed)
     return values, chance
@@ -466,14 +461,14 @@ def _check_step(
     word = "loss" if callable(training.loss) else "inputs"
     losses = []
     for module in modules:
-        start = f"{word}: asked for the loss of a few examples, {shown(batch)}, it raised"
+        start = f"{word}: computing the loss of a few examples, {shown(batch)}, raised"
         with telling(start), alone(0):
             with kinds.arithmetic("cpu", training.precision):
                 losses.append(kinds.loss(training, module, batch))
             losses[-1].backward()
     moved = any(p.grad is not None and p.grad.any() for p in modules[0].parameters())
     fine = losses[0].isfinite() and torch.equal(*losses) and moved
-    fault = "one that is not finite, or another one from the same seed, or without a gradient"
+    fault = "one that is not finite, has no gradient or varies with the same seed"
     allowed = "finite, with a gradient, and " + SEEDED
     require(fine, "loss of an untrained model", fault, allowed)
 

@@ -144,7 +144,7 @@ def goals(name: str) -> tuple[float, ...]:
     if values := own_file.goals(name):
         with named(name):
             fine = all(0 < goal < math.inf for goal in values)
-            require(fine, "goals", values, "nats above 0, with commas between them")
+            require(fine, "goals", values, "nats above 0, separated by commas")
         return values
     between = np.linspace(*_nats(read(name)), GOALS)
     return tuple(sorted({round(float(goal), 2) for goal in between}))

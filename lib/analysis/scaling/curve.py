@@ -247,7 +247,7 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
         return AdaptiveCurve(logs, logs > np.inf, scatter)
     by = searches.set_index([*SEARCH, "batch_size"])
     alone = not by.index.has_duplicates
-    require(alone, "searches", len(by), "each alone at its batch size")
+    require(alone, "searches", len(by), "one row per search and size")
     missed = by.steps.isna().unstack(fill_value=False)
     steps = by.steps.fillna(by.last_step).astype(float)
     logs = np.log(steps).unstack()

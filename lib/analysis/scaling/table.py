@@ -76,7 +76,7 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
     by = searches.groupby(CURVE)
     counts = by[searches.columns.intersection(PROTOCOL)].nunique(dropna=False).max()
     mixed = list(counts.index[counts > 1])
-    require(not mixed, "searches", mixed, "of one value each on a curve; choose one")
+    require(not mixed, "searches", mixed, "constant along a curve; choose a value")
     curves, goals, rows = curves_of(searches), by.goal.first(), []
     for key, curve in curves.items():
         sizes = curve.sizes[curve.met]
