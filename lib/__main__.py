@@ -119,7 +119,7 @@ def run(chosen: argparse.Namespace) -> None:
     if experiment.on_device:
         experiment = replace(experiment, device=chosen.device)
     elif chosen.device != "cpu":
-        allowed = f"'cpu': {name} uses no other device"
+        allowed = f"'cpu': {name} chooses its device"
         chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
     count = len(experiment.planned())
 

@@ -37,7 +37,7 @@ class Replicas:
         batches: a stream for each replica.
         outer_rate: [T, 1].
         momentum: of the outer Nesterov step, if density is None.
-        density: share of the entries that a replica sends; the outer step is then plain SGD.
+        density: share of the entries that a replica sends, with plain SGD outside; None: all.
         kept: factor on an entry after each round in which it was not sent.
         rounds: done so far.
     """
@@ -62,7 +62,7 @@ class Replicas:
         self.unsent = [torch.zeros_like(self.w, dtype=torch.float64) for _ in self.batches]
 
     def round(self, steps: int) -> Tensor:
-        """The shared weights [T, P] after a round in which every replica takes `steps`."""
+        """The shared weights [T, P] after a round in which every replica takes `steps` local steps."""
         changes = [self._change(replica, steps) for replica in range(len(self.batches))]
         # In double precision, one replica's outer step at rate one gives its weights exactly
         w, rate = self.w.double(), self.outer_rate.double()

@@ -29,7 +29,7 @@ VALUES = {
 WORDS = {  # a slider's title, and the expression that states its value in the caption
     "devices": ("devices at most", "'up to ' + format(value, ',') + ' devices'"),
     "throughput": ("examples per second", "format(value, ',.0f') + ' examples/s'"),
-    "saturation": ("examples per busy device", "format(value, ',') + ' per busy device'"),
+    "saturation": ("examples that keep a device busy", "format(value, ',') + ' to keep a device busy'"),
     "bandwidth": ("bandwidth", "format(value / 1e9, '.2~g') + ' GB/s'"),
     "latency": ("latency", "format(value * 1e6, ',.3~r') + ' µs'"),
     "price": ("price per device and hour", "'price ' + format(value, '.2f') + '/h'"),

@@ -252,7 +252,7 @@ def _of_trials(measure: Callable[[pd.DataFrame], Share | None]) -> list[Group]:
         least = searches.groupby("batch_size").size().min()
         note = f"{least} trials a batch size"
         if (share := measure(searches)) is not None:
-            n = searches.split.nunique()
+            n = int(searches.groupby("batch_size").split.nunique().min())
             groups.append(interval(title(name), *share, n, is_shallue2019(name), note))
     return groups
 

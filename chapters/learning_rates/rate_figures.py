@@ -28,7 +28,7 @@ TIMES = alt.Axis(format="~g", values=charts.DECADES, labelOverlap="parity")
 
 
 def labelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with names of their curve: network, method, both (curve), pruned (as in SHAPES)."""
+    """The rows with names of their curve: network, method, both (curve), pruning (as in SHAPES)."""
     pruned = np.where(rows.sparsity > 0, PRUNED, DENSE)
     networks = pd.Series([name_of(row) for row in rows.to_dict("records")], rows.index)
     methods = rows.algorithm.map(named)

@@ -147,7 +147,7 @@ class Plan:
         return sorted({int(size) for size in sizes if low <= size <= high} | self.nearer)
 
     def runs(self, first: int | None = None) -> float:
-        """The cost in tuned runs of all or the first trainings: steps over those expected."""
+        """Cost of all or the first trainings in tuned runs: steps over those at the best rate."""
         fitted, trials = self.surface(), self.trials[:first]
         if first is None:
             trials = pd.concat([trials, self.fresh])
@@ -185,13 +185,13 @@ class Plan:
 
     def explored(self) -> str:
         """The workload's name with goals: the lowest error of `explore` plus once, twice and four
-        times the allowed share, if below the error without training.
+        times the allowed share, if below that of a constant answer.
 
         Raises ValueError if the lowest error is not.
         """
         lowest, chance = self.trials.best_error.min(), self.work.facts.chance
         best = f"within {self.within.share:g} of a best of {lowest:.3g}"
-        require(lowest < chance, "goals", best, f"of one below {chance:.3g}, the untrained error")
+        require(lowest < chance, "goals", best, f"of one below {chance:.3g}, which needs no training")
         room = self.within.share * abs(lowest)
         errors = [error for n in (1, 2, 4) if (error := lowest + n * room) < chance]
         errors = errors or [(lowest + chance) / 2]

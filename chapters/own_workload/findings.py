@@ -31,8 +31,8 @@ EXAMPLE = "chapters/own/next_letter.py:next_letter"  # the page's default
 BEGAN = runner.began()
 NEAR = 1.25  # factor on the shortest time that counts as equally fast in such searches
 UNSURE = 4  # least ratio of a goal to its standard error without a warning
-EASY = 1.25  # least ratio of the cost without training to a goal without a warning
-SPLITS = 2.0  # ratio of the ends of the interval below: beyond, another split is offered
+EASY = 1.25  # least ratio of a constant answer's cost to a goal without a warning
+SPLITS = 2.0  # ratio of the ends of C's interval: beyond, another split is offered
 LAWS = 0.85  # share of the minutes after which the setting advised by then, if any, is tried
 WIDE = 4.0  # ratio of the ends of the critical batch size's interval: beyond, nothing is advised
 GROWS = 1.25  # factor from the smallest size's best rate to the largest's that counts as growth
@@ -104,7 +104,7 @@ class Answer:
         """Why no batch size is advised; "" if one is."""
         _, low, high = self.surface.critical
         if len(self.met) < adaptive.ENOUGH:
-            where = f"the goal was met at {len(self.met)} batch sizes"
+            where = f"the goal was met at {len(self.met)} of the batch sizes"
             return f"{where}, and {adaptive.ENOUGH} are needed"
         sizes = self.met.batch_size
         # A wide interval does not matter if it lies entirely below or above the batch sizes
@@ -169,7 +169,7 @@ def answered(
     full, notes = chosen.budget == "full", ()
     if chosen.search == "exact" or chosen.budget == "smoke":
         written = not (work.facts and work.facts.within)
-        allowed = f"adaptive, unless the name has goals, as in {work.name}:0.1,0.2"
+        allowed = f"adaptive with budget full or cached; or name goals: {work.name}:0.1,0.2"
         require(written, "search", chosen.search, allowed, budget=chosen.budget)
         grid = selection.grid(work.name, sizes, [algorithm], [sparsity], trials=chosen.trials)
         trials = sweeps.results(grid, chosen.budget, **options)
@@ -375,7 +375,7 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
         sentences.append(f"No batch larger than {sizes.max():,} was tried; one may be as fast.")
     missed = trials.batch_size[~trials.batch_size.isin(sizes)].value_counts()
     sentences += [
-        f"At batch size {size:,}, 0 of {count} trainings met {written(goal)}."
+        f"At batch size {size:,}, trainings that met {written(goal)}: 0 of {count}."
         for size, count in sorted(missed.items())
     ]
     if facts and work.asks.counted:

@@ -23,9 +23,9 @@ def planned() -> list[Track]:
     """Trials followed only dense or only pruned, repeated as the other: the same hyperparameters,
     initialisation before pruning, and number of steps.
 
-    On digits, dense networks trained with momentum, at every sparsity; for Simple-CNN, winners on
-    further splits, unless the other network's trial won too (only these have gradients on a part of
-    the images; on all of them each trial would take an hour).
+    On digits, dense networks trained with momentum, at every sparsity; for Simple-CNN, winners
+    with gradients on a part of the images (on all, each would take an hour), unless the other
+    network's trial won, too.
     """
     dense = [t for t in tracks.digits() if t.sparsity == 0 and t.algorithm == "momentum"]
     twins = [(track, sparsity) for sparsity in plans.LEVELS[1:] for track in dense]

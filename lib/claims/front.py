@@ -31,7 +31,7 @@ from lib.workloads.catalogue import workload
 
 def scope() -> dict:
     """searches, trials and core_hours on record, each search once; networks and data_sets (names)
-    trained by them.
+    in them.
     """
     return kept("scope", _scope)
 

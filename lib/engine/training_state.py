@@ -74,7 +74,7 @@ class Outcome:
             within each budget, if there is an exchange.
         steps: training steps of the search.
         trial_steps: updates computed, over all trials.
-        wall_s: seconds that the search took; until it ends, minus the time at which it began.
+        wall_s: seconds that the search took; until it ends, the negative of its starting time.
     """
 
     def __init__(self, n: int, goals: int, budgets: tuple[int, ...] = (), losses: int = 0):

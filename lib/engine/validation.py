@@ -52,7 +52,7 @@ class Validation:
     def costs(self, w: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Sums of costs [T], and whether every example is in the sum [T], for w [T, P].
 
-        allowed: sums [T] beyond which a trial is abandoned; None: all examples are evaluated.
+        allowed: sums [T] beyond which a trial is evaluated no further; None: on all examples.
         """
         total = torch.zeros(len(w), dtype=torch.float64, device=w.device)
         complete = torch.zeros_like(total, dtype=torch.bool)

@@ -110,7 +110,7 @@ def _statements(text: bytes) -> dict[str, list[ast.stmt]]:
     """A module's statements, by each name that they bind; "": those that bind none."""
     by_name = defaultdict(list)
     for statement in ast.parse(text).body:
-        steps = dis.get_instructions(compile(ast.Module([statement], []), "", "exec"))
+        steps = dis.get_instructions(compile(ast.Module([statement], []), "", "exec", optimize=0))
         stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
         for name in stored or {""}:
             by_name[name].append(statement)

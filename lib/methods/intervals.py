@@ -51,8 +51,8 @@ class Interval:
         return np.floor(self.low + u * (self.high - self.low + 1))
 
     def place(self, values: np.ndarray) -> np.ndarray:
-        """Where values lie on the interval's scale, from 0 to 1: the inverse of `at` (roughly so on
-        "integer"); NaN in an interval of one point.
+        """Where values lie on the interval's scale, from 0 to 1: the inverse of `values` (roughly
+        so on "integer"); NaN in an interval of one point.
         """
         if self.scale == "reverse-log":
             return self.mirrored.place(np.subtract(1, values))

@@ -24,7 +24,7 @@ DECAY = 0.95
 # The most that a step may change the network's distribution: rate^2 times the quadratic form
 # (kfac-pytorch)
 CLIP = 1e-3
-LARGEST = 1e30  # entry of a factor; factors with larger or non-finite entries are skipped
+LARGEST = 1e30  # entry of a factor; a factor with larger or non-finite ones counts as zeros
 EVERY_STEP = 20  # number of first steps in which every factor is decomposed anew
 # (n, k): factors with up to n rows are decomposed every k steps
 INTERVALS = ((128, 1), (512, 10), (float("inf"), 20))

@@ -20,7 +20,7 @@ from lib.methods.intervals import LEE2021, Interval
 from lib.methods.method import Method
 
 PREFIX = "torch.optim:"
-FORM = f"{PREFIX}CLASS, such as {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
+FORM = f"{PREFIX}CLASS or, for example, {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
 NAMED = re.compile(rf"{PREFIX}(\w+)(?:\(([^()]*)\))?")
 AROUND = 100.0  # factor around its default, either way, within which a learning rate is drawn
 NEAR_ONE = "momentum", "alpha", "rho"  # drawn by their distance from one

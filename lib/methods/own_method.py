@@ -97,7 +97,7 @@ def _check_steps(method: Method) -> None:
         allowed += "and buffers alone"
         require(fine, "step", fault + "is not finite,", allowed)
     moved = any(first[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in first)
-    require(not moved, "step", "a removed weight that moves", "zero where w and g stay zero")
+    require(not moved, "step", "a removed weight that moves", "zero where w and g are zero")
 
 
 def _try(method: Method, rows: Tensor) -> dict[str, Tensor]:

@@ -60,7 +60,7 @@ def Listed(kind: Any, **words: Any) -> Any:
             return words[text]
         values = handler(text.split())
         if not 0 < len({*values}) == len(values):
-            raise ValueError(f"{text!r:.200} is not allowed; it must list distinct values")
+            raise ValueError(f"{text!r:.200} is not allowed; it must list values, each once")
         return values
 
     entry = Annotated[kind, Field(strict=False)]  # numbers in text

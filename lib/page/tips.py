@@ -39,8 +39,8 @@ def ends() -> list[alt.Tooltip]:
 
 
 def points(field: str) -> list[alt.Tooltip]:
-    """A point of a curve, its interval and its searches, for rows from `known`; field: the column
-    that distinguishes curves.
+    """A point of a curve, its interval and its searches, for rows from `with_sources`;
+    field: the column that distinguishes curves.
     """
     name = tip(f"{field}:N", FIELDS.get(field, field.replace("_", " ")))
     about = {

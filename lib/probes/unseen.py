@@ -179,7 +179,7 @@ FOLDS = Collection(
     "sets",
     "{0.workload}".format,
     lambda: PLANNED_FOLDS,
-    "Record which images networks get wrong without training on them, into data/folds/.",
+    "Record which training images networks get wrong without training on them, into data/folds/.",
 )
 
 DRAWS = 10_000

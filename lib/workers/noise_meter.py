@@ -335,7 +335,7 @@ class NoiseMeter:
         self.under_way: _Step | None = None
         self.refusal = ""  # why there is no estimate
         self.largest = 0  # examples in a step, over all workers
-        self.fewest = 0  # micro-batches in any step so far; before as many, no sum is needed
+        self.fewest = 0  # micro-batches in any step so far; the first ones need no sum
         self.rows: int | None = None  # passed to the model, if they are counted
         # It averages its workers' gradients; None: a single process
         self.ddp = model if isinstance(model, DistributedDataParallel) else None

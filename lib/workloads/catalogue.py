@@ -62,7 +62,7 @@ class Workload:
     recorded: ClassVar[bool] = True
     # Whether searches time a step of one trial, since trials are trained one after another
     steps_timed: ClassVar[bool] = False
-    # Digest of the tensors that a reader's file made on this machine
+    # Digest of the tensors that a reader's file made in this process
     tensors: ClassVar[str] = ""
     # Results of the checks of a reader's file
     facts: ClassVar[Checked | None] = None

@@ -105,7 +105,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training, validation and test examples; for images, 10 % of the training set validate."""
+    """Training, validation and test examples; of images, 10 % of the training set is validation."""
 
     name: str
     train: Split

@@ -31,8 +31,8 @@ class Effect:
     """An estimate on its natural scale: logarithms for a ratio.
 
     value: the estimate.  error: its standard error.  freedom: degrees of freedom of that error, inf
-    if it is exact.  n: independent searches.  below, above: whether the interval is unbounded on
-    that side.
+    if it is taken as known.  n: independent searches.  below, above: whether the interval is
+    unbounded on that side.
     """
 
     value: float
