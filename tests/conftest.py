@@ -33,7 +33,7 @@ needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this mac
 
 
 def same(outcome, expected):
-    """Two outcomes of training are equal but for the time that they took."""
+    """Two outcomes of training are equal except for the time they took."""
     for field, value in vars(outcome).items():
         if field != "wall_s":
             np.testing.assert_array_equal(getattr(expected, field), value, err_msg=field)
@@ -110,7 +110,7 @@ def exhaustive(cell, meets):
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """The same random tensors in each run, in whatever order and process a test runs."""
+    """The same random tensors in each run, whatever order and process a test runs in."""
     torch.manual_seed(0)
 
 
@@ -118,7 +118,7 @@ def seeded():
 def heard():
     """Signals end this process and those that it starts, as in a terminal.
 
-    `nohup` and a shell's background ignore some.
+    `nohup` and background shells ignore some.
     """
     before = [signal.signal(s, signal.SIG_DFL) for s in runner.SIGNALS]
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -152,7 +152,7 @@ def interrupt(monkeypatch):
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """A function that writes a reader's file into an empty folder, the current one."""
+    """A function that writes a reader's file into an empty current folder."""
     monkeypatch.chdir(tmp_path)
 
     def save(text, name="mine.py"):
@@ -162,7 +162,7 @@ def write(tmp_path, monkeypatch):
     return save
 
 
-# Where the intervals of findings lie if a table is planted so, and not otherwise
+# Where the intervals of findings lie only if a table is planted that way
 SIDES = {
     "A1": ("above", 1.25), "A2": ("above", 1.25), "B3": ("within", 1.25), "C1": ("below", 0.8), "C2": ("within", 1.25),
     "D1": ("below", 0.8), "D2": ("below", 0.8), "F1": ("above", 1.25), "F2": ("above", 1.25), "N1": ("above", 1.25),
@@ -171,7 +171,7 @@ SIDES = {
 
 
 def on_sides(key, groups):
-    """A claim's verdicts on these groups, or on which of SIDES a finding's lie, in the same words."""
+    """A claim's verdicts on these groups, or which of SIDES a finding's lie on, in the same words."""
     if key in REGISTRY.claims:
         return judged(REGISTRY.claims[key], groups)
     finding, (kind, edge) = REGISTRY.findings[key], SIDES[key]
@@ -185,7 +185,7 @@ def on_sides(key, groups):
 
 @pytest.fixture
 def judge(monkeypatch):
-    """A function that judges claims by their keys, on a table in the place of chapters' records."""
+    """A function that judges claims by key, on a table in place of the chapters' records."""
 
     def on(table, *keys):
         monkeypatch.setattr(Collection, "results", lambda self, *_: table.copy())
@@ -197,7 +197,7 @@ def judge(monkeypatch):
 
 @pytest.fixture(scope="session")
 def browser():
-    """Chromium, started once in a process of tests."""
+    """Chromium, started once per test process."""
     from playwright.sync_api import sync_playwright
 
     os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")

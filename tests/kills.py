@@ -1,4 +1,4 @@
-"""A sweep killed at random moments and taken up again, until it is done: its tables must be those of one left in peace.
+"""A sweep killed at random moments and resumed until it is done: its tables must be those of an undisturbed one.
 
 python -m tests.kills 100     # kills; prints how many there were and whether every table is the same
 """
@@ -29,7 +29,7 @@ LONGEST = 300.0  # seconds that the rest of the sweep may take
 
 
 def small() -> Study:
-    """Cells of every kind: to a goal and to a budget, dense and sparse, with sparse messages and without."""
+    """Cells of every kind: to a goal and to a budget, dense and sparse, with and without sparse messages."""
     cells = [
         Search("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=4, max_steps=300),
         Search("digits-mlp", 64, trials=6, stop="budget", max_steps=300, checks="every-100"),
@@ -41,7 +41,7 @@ def small() -> Study:
 
 
 def tables(folder: Path) -> dict[Path, str]:
-    """Each record's table, without the line that tells when and how fast it was measured."""
+    """Each record's table, without the line that says when and how fast it was measured."""
     return {file.relative_to(folder): file.read_text(encoding="utf-8").partition("\n")[2] for file in sorted(folder.rglob("*.csv"))}
 
 
@@ -52,16 +52,16 @@ def _sweep(folder: Path) -> None:
 
 
 def killed(folder: Path, kills: int, seed: int = 0) -> int:
-    """Run the small sweep, killed so many times, each after up to half a second, to its end.
+    """Run the small sweep to its end, killed this many times, each within half a second.
 
-    Returns after how many kills a cell had a state to go on from.  Whenever it comes to its end before that, it begins anew
-    in the next folder of `folder`.  Raises AssertionError unless every record is whole at any moment and every table is that
+    Returns how many kills left a cell with a state to resume from.  Whenever the sweep ends before the last kill, it restarts
+    in the next folder of `folder`.  Raises AssertionError unless every record is whole at all times and every table is that
     of a sweep that was not killed.
     """
     moments, done, attempt, resumed = random.Random(seed), 0, 0, 0
-    torch.set_num_threads(1)  # a copy of a process with threads may hang
+    torch.set_num_threads(1)  # a fork of a process with threads may hang
     tqdm.monitor_interval = 0
-    tqdm.set_lock(threading.RLock())  # its own is shared with copies, and one that is killed may hold it
+    tqdm.set_lock(threading.RLock())  # its own is shared with forks, and a killed one may hold it
     sweeps.run(small(), folder / "whole")
     expected, place = tables(folder / "whole"), folder / "killed-0"
     while True:

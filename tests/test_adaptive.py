@@ -1,4 +1,4 @@
-"""The adaptive search: on trainings whose laws are known, and on real ones that are stopped."""
+"""The adaptive search: on trainings with known laws, and on real ones that are stopped."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def best(sizes, bend=60.0):
 
 
 def trainings(random, sizes=SIZES, scatter=0.25, off=0.6, limit=1.9, goals=1):
-    """Trainings near the best rate, given up after so many times the expected steps."""
+    """Trainings near the best rate, stopped at this multiple of the expected steps."""
     rates = best(sizes) * np.exp(random.uniform(-off, off, len(sizes)))
     alike, apart = random.standard_normal((2, goals, len(sizes)))
     noise = surface.SHARED**0.5 * alike[0] + (1 - surface.SHARED) ** 0.5 * apart
@@ -66,7 +66,7 @@ def test_nine_of_ten_intervals_hold_the_truth(goals):
 def test_trainings_that_were_given_up_are_no_fast_ones():
     random = np.random.default_rng(1)
     values = [trainings(random, limit=1.05).steps([64])[0, 0] for _ in range(30)]
-    # The half that met the goal by then took exp(-0.2) of the steps in the mean
+    # The half that met the goal by then took exp(-0.2) of the steps on average
     assert np.exp(np.mean(np.log(values))) == pytest.approx(law(64), rel=0.08)
 
 
@@ -87,7 +87,7 @@ def test_batch_sizes_of_one_kind_say_nothing_of_the_critical_one():
 
 
 class Simulated:
-    """Trainings whose laws are known, in the place of sweeps and records.
+    """Trainings with known laws, in place of sweeps and records.
 
     least: the hardest goal that is met at a batch size.  misses: whether a training meets none.
     """
@@ -113,8 +113,8 @@ class Simulated:
         last = np.where(off > 1.2, 9, min(first, search.max_steps))
         table = pd.DataFrame({"learning_rate": rates, "last_step": last, "best_error": steps})
         for goal, factor in zip(GOALS, EASIER):
-            within = (steps * factor <= last) & (goal >= self.least(size))
-            table[f"steps@{goal:g}"] = np.where(within, np.ceil(steps * factor), np.nan)
+            reached = (steps * factor <= last) & (goal >= self.least(size))
+            table[f"steps@{goal:g}"] = np.where(reached, np.ceil(steps * factor), np.nan)
         status = np.where(off > 1.2, "infeasible", "budget")
         return {"wall_s": 0.1}, table.assign(status=status, trial=np.arange(len(rates)))
 
@@ -237,7 +237,7 @@ def test_what_is_advised_is_trained_from_other_initialisations(
     assert len(searched.fresh) == trained and searched.fresh.batch_size.eq(64).all()
     assert (searched.lowered, searched.refuted) == (lowered, refuted)
     assert searched.safe()[0] == lowered
-    # What they say of rates is not what the laws are fitted to
+    # The laws are not fitted to what they say of rates
     assert searched.surface().critical == laws.critical
     assert ("miss the goal" in withheld(searched)) == refuted
     nothing = adaptive.run(plan(), 30.0)
@@ -261,7 +261,7 @@ def task():
 
 @pytest.fixture(params=[("Own", "momentum"), ("Training", "torch.optim:AdamW")], ids="-".join)
 def short(request, tmp_path, monkeypatch):
-    """Makes a short plan for a reader's workload of a kind."""
+    """Makes a short plan for one kind of reader's workload."""
     kind, method = request.param
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(adaptive, "MOST", 24.0)
@@ -271,7 +271,7 @@ def short(request, tmp_path, monkeypatch):
 
 
 def test_stopped_or_out_of_minutes_it_goes_on_to_the_same_answer(short, tmp_path, monkeypatch):
-    """Whether it is killed, or its minutes end within a training."""
+    """Whether it is killed or runs out of minutes in mid-training."""
     folders = tmp_path / "undisturbed", tmp_path / "killed", tmp_path / "short"
     undisturbed, run, calls = adaptive.run(short(), 5.0, folders[0]), sweeps.run, []
     searches = undisturbed.searches
@@ -289,7 +289,7 @@ def test_stopped_or_out_of_minutes_it_goes_on_to_the_same_answer(short, tmp_path
     assert read.stopped and read.searches == searches[: len(read.searches)]
     assert 0 < len(read.searches) < len(searches)
 
-    # A clock that goes on by a second whenever it is looked at
+    # A clock that advances by a second each time it is read
     clock = iter(range(10**6))
     monkeypatch.setattr(checkpoint.time, "time", lambda: float(next(clock)))
     stopped = [adaptive.run(short(), 0.5, folders[2]) for _ in range(3)]
@@ -338,7 +338,7 @@ def test_its_records_alone_give_steps_time_and_price(short, tmp_path):
 
 @pytest.mark.parametrize(("lowest", "name"), [(0.5, "w:0.6,0.7"), (0.85, "w:0.875"), (-0.2, "w:-0.16,-0.12,-0.04")])
 def test_goals_that_are_found_out_ask_for_something(lowest, name):
-    """Of a share of 0.2 above the best, where an answer that asks for nothing has 0.9."""
+    """With a share of 0.2 above the best, where a trivial answer has 0.9."""
     work = SimpleNamespace(name="w", facts=SimpleNamespace(chance=0.9), asks=SimpleNamespace(convert=float))
     plan = SimpleNamespace(work=work, within=own.Within(0.2, 50), trials=pd.DataFrame({"best_error": [lowest, 0.95]}))
     assert adaptive.Plan.explored(plan) == name

@@ -1,4 +1,4 @@
-"""Any training of PyTorch runs from a short file, exact and resumable, or is refused by name."""
+"""Any PyTorch training runs from a short file, exact and resumable, or is refused by name."""
 
 import collections
 import contextlib
@@ -157,7 +157,7 @@ LOADED = "train: a DataLoader replaced by its dataset, in our order"
 NAMED = "model=Named, train=({'features': a[:80]}, b[:80]), validation=({'features': x}, y)"
 DOUBLES = "Tensor float64 [32, 4], Tensor int32 [32]"
 SAMPLED = f"train: {DOUBLES} taken as Tensor float32 [32, 4], Tensor int64 [32]"
-TAKEN = {  # what is handed in for tensors, and what is said of train or the model
+TAKEN = {  # what is passed instead of tensors, and the notes on train or the model
     "": [],
     "a, b": ["train: ndarray float64 [80, 4], ndarray int32 [80]" + TENSORS],
     "table, pd.Series(b)": ["train: DataFrame, Series int32 [80]" + TENSORS],
@@ -175,7 +175,7 @@ TAKEN = {  # what is handed in for tensors, and what is said of train or the mod
 
 @pytest.mark.parametrize("kind", TAKEN)
 def test_what_people_have_trains_like_tensors_and_is_said(write, kind):
-    """The same weights and batches, so the same steps, but for an order of its own."""
+    """The same weights and batches, so the same steps, unless it has its own order."""
     weights = []
     for handed in ("", kind):
         work = catalogue.workload(write(HANDED.replace("KIND", handed)))
@@ -189,7 +189,7 @@ def test_what_people_have_trains_like_tensors_and_is_said(write, kind):
 IMAGES = "torch.randint(256, (120, 1, 2, 2), generator=draw).byte()"
 FLAT = "model=lambda: nn.Sequential(nn.Flatten(), mlp())"
 EMBEDDED = "model=lambda: nn.Sequential(nn.Embedding(6, 4), nn.Flatten(), mlp(inputs=20))"
-WHOLE = {  # inputs that are whole numbers, what they become, and what is said of them
+WHOLE = {  # inputs that are whole numbers, what they become, and the notes on them
     f"{IMAGES}, {FLAT}": (torch.float32, 1.0, "Tensor uint8 .*float32 .*, bytes over 255"),
     "(9 * x).round().int()": (torch.float32, 9.0, "Tensor int32 .* taken as Tensor float32"),
     f"words.int(), {EMBEDDED}": (torch.int64, 5, "Tensor int32 .* taken as Tensor int64"),
@@ -210,12 +210,12 @@ def test_whole_numbers_stay_where_the_network_takes_them_and_become_floats_elsew
 
 
 def test_data_on_record_are_what_was_handed_in(write):
-    """Digests that records of earlier code hold."""
+    """The digests in records of earlier code."""
     for kind, digest in {"": "8ba8b5d3138f", "x.double()": "522aabfe142b"}.items():
         assert own_file.load(write(HANDED.replace("KIND", kind))).data == digest
 
 
-SCALES = {  # what is handed in, and the columns that are named
+SCALES = {  # what is passed, and the columns that are named
     "torch.cat([x[:, 1:], (x[:, :1] > 2)], 1), 1.0 * y": [],
     "x * torch.tensor([1, 300, 1, 1]), 1.0 * y": ["x: 1 of 4 columns (1, counted from 0)"],
     "x + torch.tensor([0, 0, 50, 0]), 100 * x[:, :1]": ["x: 1 of 4 columns (2,", "y: 1 of 1"],
@@ -273,7 +273,7 @@ def test_every_batch_is_of_the_size_on_record(write, size, examples, dropped, me
 
 
 def test_ready_metrics_are_those_of_another_library():
-    """Of two classes, several, several labels, and targets; of equal scores and an absent class."""
+    """Two classes, more, several labels and targets; with equal scores and an absent class."""
     from sklearn import metrics
 
     draw = torch.Generator().manual_seed(0)
@@ -302,7 +302,7 @@ def test_ready_metrics_are_those_of_another_library():
 
 @pytest.mark.parametrize(("metric", "loss"), [("auc", "binary"), ("r2", "regression")])
 def test_a_ready_metric_counts_down_from_one(write, metric, loss):
-    """A goal above that of a constant answer is one, whatever an untrained model has."""
+    """A goal better than a constant answer is allowed, whatever an untrained model scores."""
     goals = (0.8, 0.51) if metric == "auc" else (0.4, 0.01)
     kind = f"x, 1.0 * y, lambda: mlp(outputs=1), metric='{metric}', goals={goals}, loss='{loss}'"
     cell = Search(write(HANDED.replace("KIND", kind)), 16, "adam", trials=6, hits=1)
@@ -311,7 +311,7 @@ def test_a_ready_metric_counts_down_from_one(write, metric, loss):
 
 
 def test_a_metric_that_is_the_mean_of_a_batch_counts_by_examples():
-    """The last batch has one."""
+    """The last batch has one example."""
     x = torch.randn(batches.READ + 1, 2, generator=torch.Generator().manual_seed(0))
     data, model = (x, (x[:, 0] > 0).long()), nn.Linear(2, 2)
 
@@ -319,9 +319,9 @@ def test_a_metric_that_is_the_mean_of_a_batch_counts_by_examples():
         return (model(batch[0]).argmax(1) != batch[1]).float()
 
     metrics = Metric(wrong, "error"), Metric(lambda *answer: wrong(*answer).mean(), "error")
-    given = {"train": data, "validation": data, "goals": (0.1,)}
-    each, mean = (kinds.error(Training(lambda: model, metric=metric, **given), model) for metric in metrics)
-    assert each == pytest.approx(mean)
+    fields = {"train": data, "validation": data, "goals": (0.1,)}
+    by_example, mean = (kinds.error(Training(lambda: model, metric=metric, **fields), model) for metric in metrics)
+    assert by_example == pytest.approx(mean)
 
 
 def test_rows_are_told_apart_by_any_part_of_them():
@@ -339,7 +339,7 @@ def test_the_commonest_answer_is_of_all_labels_of_an_example_and_of_targets_aske
 
 
 def test_a_position_without_a_target_does_not_count():
-    """A batch without any has no loss and moves nothing."""
+    """A batch without targets has no loss and moves nothing."""
     ids = torch.randint(6, (40, 5))
     loss = kinds.KINDS["tokens"].objective
     out, y = torch.randn(40, 5, 6, requires_grad=True), ids.clone()
@@ -353,7 +353,7 @@ def test_a_position_without_a_target_does_not_count():
 
 
 def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
-    """Batch normalisation, dropout and AdamW, in eval mode at every check."""
+    """With batch normalisation, dropout and AdamW; in eval mode at checks."""
     name = write(KINDS[FIRST])
     cell = Search(name, 16, "torch.optim:AdamW(lr=0.01,weight_decay=0.1)", trials=2)
     job = one_search.job(cell)
@@ -384,7 +384,7 @@ def test_a_search_ends_with_its_hits(write):
 
 
 def test_a_method_of_the_book_is_what_lock_step_makes_of_it(write):
-    """Of a module that both can train, by a schedule-free method, to rounding."""
+    """A module that both can train, with a schedule-free method, to rounding."""
     cell = Search(write("def task(): return Training(mlp, **given)"), 16, trials=4, hits=4)
     alone = trainings.train(one_search.job(cell), one_search.seeds(cell), cell.draw(), 4)
     assert not cell.alone
@@ -430,7 +430,7 @@ def test_autocast_is_on_record_and_changes_the_arithmetic(write):
 
 
 def same_when_interrupted(cell, folder, interrupt, *steps):
-    """The search ends as if it had not been interrupted at some of all trials' steps."""
+    """The search ends as if it had not been interrupted at some of the trials' steps."""
     undisturbed = one_search.table(cell, one_search.train_search(cell))
     interrupt(*steps, owner=trainings.Trial, name="_step")
     for _ in steps:
@@ -444,7 +444,7 @@ def same_when_interrupted(cell, folder, interrupt, *steps):
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"multi-label", "one logit"}))
 @pytest.mark.parametrize("sparsity", [0.0, 0.5])
 def test_interrupted_it_ends_as_if_it_had_not_been(write, tmp_path, interrupt, kind, sparsity):
-    """By a method of the book in one case, by a reader's with a schedule in the rest."""
+    """One case has a method of the book, the rest a reader's with a schedule."""
     method = "momentum" if kind == FIRST else TUNED
     cell = Search(write(KINDS[kind]), 16, method, sparsity, trials=2, hits=2, max_steps=40)
     same_when_interrupted(cell, tmp_path, interrupt, 9, 21)
@@ -624,7 +624,7 @@ def test_a_schedule_is_stretched_over_the_steps_of_its_search(write, schedule):
 
 @pytest.mark.parametrize("pruning", OF_ANY)
 def test_one_after_the_other_a_network_keeps_what_it_keeps_in_lock_step(write, pruning):
-    """Kernels, whose inputs lie last there, too."""
+    """Kernels, too, whose inputs lie last in lock step."""
     text = """
         x = torch.randn(120, 1, 5, 5, generator=torch.Generator().manual_seed(0))
         def build():

@@ -1,4 +1,4 @@
-"""Packed records: found, read and checked as files are, and given back to the byte."""
+"""Packed records: found, read and checked as files are, and restored to the byte."""
 
 import dataclasses
 import lzma
@@ -68,17 +68,17 @@ def test_another_record_of_a_packed_search_is_refused_and_neither_is_lost(data, 
     file, body = next(iter(files(data).items()))
     archive.pack(folder)
     file.parent.mkdir(parents=True, exist_ok=True)
-    other = body[:-2] + b"9\n"
-    file.write_bytes(other)
+    changed = body[:-2] + b"9\n"
+    file.write_bytes(changed)
     with pytest.raises(store.RecordError, match=f"{file.name}: another record"):
         archive.pack(folder)
-    assert file.read_bytes() == other
+    assert file.read_bytes() == changed
     file.unlink()
     assert archive.text(file).encode() == body
 
 
 def test_pandas_alone_reads_it(data, folder):
-    """By the very lines that the page on the code shows; one is not packed yet."""
+    """With the very lines on the page about the code; one is not packed yet."""
     before = results.read(STUDY, data).rename(columns={"algorithm": "method"})
     late, body = next(iter(files(data).items()))
     late.unlink()
@@ -118,11 +118,11 @@ def test_a_damaged_archive_is_named(data, folder, damage):
 
 
 def test_what_another_packs_meanwhile_is_kept(data, folder):
-    """Of two processes one waits while the other compresses."""
+    """One of two processes waits while the other compresses."""
     bodies, (late, *_) = files(data), files(data)
     late.unlink()
     go, compress = data / "go", lzma.compress
-    if (other := os.fork()) == 0:
+    if (child := os.fork()) == 0:
 
         def waiting(body):
             go.touch()
@@ -135,15 +135,15 @@ def test_what_another_packs_meanwhile_is_kept(data, folder):
         time.sleep(0.01)
     late.write_bytes(bodies[late])
     archive.pack(folder)
-    assert os.waitpid(other, 0)[1] == 0 and not files(data)
+    assert os.waitpid(child, 0)[1] == 0 and not files(data)
     assert {file: archive.text(file).encode() for file in bodies} == bodies
 
 
 def test_what_a_killed_one_has_left_is_removed(data, folder, monkeypatch):
-    if (other := os.fork()) == 0:
+    if (child := os.fork()) == 0:
         monkeypatch.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
         archive.pack(folder)
-    os.waitpid(other, 0)
+    os.waitpid(child, 0)
     assert len(files(data)) == len(CELLS) and list(folder.glob(".*.part"))
     assert archive.pack(folder) == len(CELLS) and not list(folder.glob(".*.part"))
     assert results.missing(STUDY, data) == []

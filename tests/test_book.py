@@ -15,7 +15,7 @@ from lib.page import charts
 from tests.conftest import needs_browser
 
 HTML = ROOT / "_build" / "html"
-MOVED = ROOT / "lib" / "page" / "moved"  # pages at old addresses, which lead to others
+MOVED = ROOT / "lib" / "page" / "moved"  # pages at old addresses, which redirect
 PAGES = sorted(
     str(page)
     for page in (p.relative_to(HTML) for p in HTML.rglob("*.html"))
@@ -23,7 +23,7 @@ PAGES = sorted(
 )
 
 SOURCES = {page: (HTML / page).read_text(encoding="utf-8") for page in PAGES}
-MOST = 4e6  # bytes of a page and of all that it loads; the icons of the theme are 1.5e6 of them
+MOST = 4e6  # bytes of a page and all that it loads; the theme's icons are 1.5e6 of them
 FRONT = "intro.html"
 built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds it")
 
@@ -140,7 +140,7 @@ def test_an_address_restores_the_curves_and_paper_has_them_on_one(open_page):
     assert tab.locator("[name=together]").input_value() == "0.5" and location(tab) == state
     assert tab.locator("[name=pruned]").is_checked()
     tab.emulate_media(media="print")
-    assert tab.locator("#fig-one-curve img").is_visible()  # the curves on one
+    assert tab.locator("#fig-one-curve img").is_visible()  # the curves as one
     assert not tab.locator("#fig-one-curve .vl-live").is_visible()
 
 
@@ -179,7 +179,7 @@ def site():
 
 @pytest.fixture
 def open_page(browser, site):
-    """A function that opens a page; any error or request to elsewhere fails the test."""
+    """A function that opens a page; any error or request elsewhere fails the test."""
     faults, context = [], None
 
     def open_it(page, width=1280, theme="light", **options):
@@ -196,8 +196,8 @@ def open_page(browser, site):
         if options.get("java_script_enabled", True):
             for chart in tab.locator(".vl-chart").all():
                 chart.scroll_into_view_if_needed()  # a chart is drawn once it is near
-                at = chart.element_handle()
-                tab.wait_for_function("c => c.dataset.drawn", arg=at, timeout=60_000)
+                element = chart.element_handle()
+                tab.wait_for_function("c => c.dataset.drawn", arg=element, timeout=60_000)
         return tab
 
     yield open_it
@@ -212,20 +212,20 @@ LOOK = """c => c.toDataURL ? c.toDataURL()
 
 
 def changed(tab, chart, act, value):
-    """Whether a chart looks otherwise within a second of setting a control to this value."""
+    """Whether a chart looks different within a second of setting a control to this value."""
     drawn = chart.locator(DRAWN).first
     before = drawn.evaluate(LOOK)
     act(value)
     for _ in range(40):
         tab.wait_for_timeout(25)
         if drawn.evaluate(LOOK) != before:
-            tab.wait_for_timeout(75)  # until it is drawn whole
+            tab.wait_for_timeout(75)  # until it is fully drawn
             return True
     return False
 
 
 def moves(tab, chart, slider):
-    """A slider changes its chart, and tells a screen reader a value and not a place in a list."""
+    """A slider changes its chart and tells a screen reader its value, not a place in a list."""
     now, words = slider.input_value(), slider.get_attribute("aria-valuetext")
     if ends := {slider.get_attribute("min"), slider.get_attribute("max")} - {now}:
         assert words and words != now
@@ -254,7 +254,7 @@ def test_charts_are_drawn_and_answer(open_page, page):
                 tab.wait_for_timeout(75)
 
 
-# How far the words of the legends reach to the right, and how wide the canvas is, in pixels.
+# How far right the words of the legends reach, and how wide the canvas is, in pixels.
 REACH = """c => { let most = 0; const walk = (item, x) => { for (const m of item.items || []) {
     if (/^legend-(label|title)$/.test(item.role)) most = Math.max(most, x + m.bounds.x2);
     walk(m, m.marktype ? x : x + (m.x || 0)); } };
@@ -278,7 +278,7 @@ def test_page_fits_a_phone_follows_the_dark_theme_and_has_its_charts_as_tables(o
 
 
 def read_as_a_table(chart):
-    """Open the table of a figure without a pointer: it has all values, under heads in words."""
+    """Open a figure's table without a pointer: it has all values, under headings in words."""
     chart.locator(".book-data > summary").press("Enter")
     chart.locator(".book-data tbody td").first.wait_for(timeout=10_000)  # drawn once it comes near
     cells = chart.locator(".book-data tbody tr:first-child td").all_inner_texts()

@@ -1,4 +1,4 @@
-"""What a page says of records and titles: counted once, named, and shown as the text that it is."""
+"""What a page says of records and titles: counted once, named, and shown as literal text."""
 
 import json
 import math
@@ -130,7 +130,7 @@ def test_money_in_a_sentence_leaves_no_value_out():
 
 
 def everywhere(evil):
-    """All that a page makes of what a record, a reader's file or a parameter may say."""
+    """All that a page makes of what a record, reader's file or parameter may say."""
     charts.enable()
     head = dict.fromkeys(("torch", "device", "precision", "source", "date"), evil)
     frame = pd.DataFrame({"workload": [evil], evil: [1.0]})

@@ -1,4 +1,4 @@
-"""Chapters as a reader reruns them: papermill trains what lacks, and the README's file gets its answer."""
+"""Chapters as a reader reruns them: papermill trains what is missing, and the README's file gets its answer."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def papermill(tmp_path, chapter, **parameters):
     subprocess.run(["cp", ROOT / "data/studies.yaml", tmp_path / "data"], check=True)
     options = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
     command = [sys.executable, "-m", "papermill", f"chapters/{chapter}.ipynb", "out.ipynb", *options]
-    for _ in range(2):  # on a busy machine a kernel now and then dies before it begins
+    for _ in range(2):  # on a busy machine a kernel sometimes dies before it starts
         done = started(command, tmp_path)
         if "Kernel died before replying" not in done.stderr:
             break
@@ -38,7 +38,7 @@ def started(command, folder):
 
 
 def environment(folder):
-    # In a test of its own a kernel keeps no way to the terminal
+    # A kernel that knows it is in a test keeps no way to the terminal
     names = os.environ.keys() - {"PYTEST_CURRENT_TEST"}
     return {**{name: os.environ[name] for name in names}, "PYTHONPATH": str(folder)}
 
@@ -57,7 +57,7 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
 
 
 def test_the_readmes_complete_file_gets_its_answer(tmp_path):
-    """The whole file and its command as a reader types them, but for the minutes it may take."""
+    """The whole file and its command as a reader types them, except for the minutes."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     file = re.search(r"```python\n(import numpy as np\n.*?)```", readme, re.S)[1]
     (tmp_path / "mine.py").write_text(file, encoding="utf-8")

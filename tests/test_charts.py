@@ -1,4 +1,4 @@
-"""Charts in a page: offline, readable without scripts, and used by mouse and keyboard with them."""
+"""Charts on a page: offline, readable without scripts, with them used by mouse and keyboard."""
 
 import math
 import re
@@ -131,7 +131,7 @@ def page(tmp_path_factory):
 
 @pytest.fixture
 def tab(browser, page):
-    """The page, with its figure drawn; it fails the test on an error that the page causes."""
+    """The page with its figure drawn; any error that the page causes fails the test."""
     faults = []
     tab = browser.new_page(viewport={"width": 900, "height": 700})
     tab.on("pageerror", lambda error: faults.append(str(error)))
@@ -203,7 +203,7 @@ def test_what_is_chosen_is_in_the_title_and_in_the_address_which_restores_it(tab
     with tab.expect_download() as saved:
         tab.get_by_label("Save this figure as SVG").click()
     assert "page.html#fig-x?goal_place=1<" in saved.value.path().read_text(encoding="utf-8")
-    tab.locator("input[type=range]").fill("0")  # as it began: nothing to keep
+    tab.locator("input[type=range]").fill("0")  # as at first: nothing to keep
     tab.wait_for_function("location.hash === '#fig-x'")
 
 
@@ -217,7 +217,7 @@ def test_a_deep_link_lands_below_charts_until_the_reader_scrolls(tab, page, widt
     for scrolled in (0, 500):
         tab.evaluate(f"scrollBy(0, {scrolled})")
         tab.wait_for_timeout(200)
-        tab.evaluate(f"document.body.style.paddingTop = '{90 + 2 * scrolled}px'")  # as a chart that grows
+        tab.evaluate(f"document.body.style.paddingTop = '{90 + 2 * scrolled}px'")  # as if a chart grew
         tab.wait_for_timeout(200)
         assert (abs(tab.evaluate(top)) < 2) == (scrolled == 0)
 
@@ -235,7 +235,7 @@ SHADES = """() => [...document.querySelectorAll('svg.marks .role-mark > *')].map
 
 
 def contrast(colour, opacity, ground):
-    """WCAG's, of a colour on a page as it is seen through its opacity."""
+    """WCAG's contrast of a colour on a page, at its opacity."""
 
     def bright(parts):
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]

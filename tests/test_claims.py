@@ -44,7 +44,7 @@ def line(c1, c2, sizes=SIZES):
 
 
 def searched(steps, algorithm="momentum", searches=5, scatter=0.01, seed=0, goal=0.04, **more):
-    """Searches of a trial each that scatter about these steps by batch size; more: other columns."""
+    """Searches of one trial each, scattered about these steps by batch size; more: other columns."""
     random = np.random.default_rng(seed)
     sizes = np.repeat([*steps], searches)
     scattered = np.repeat([*steps.values()], searches) * random.lognormal(0, scatter, len(sizes))
@@ -58,7 +58,7 @@ def curves_of(*curves):
     return scaling.curves(pd.concat(curves))
 
 
-# For every claim: its methods with c1 and c2 such that the records are for it, and such that they are against it.
+# For every claim: its methods, with c1 and c2 for which the records support it, and for which they contradict it.
 BETTER, WORSE, SAME = (2000, 5), (8000, 160), (2000, 40)
 CASES = {
     "O1": ({"lars-warmup": SAME, "clars": BETTER}, {"lars-warmup": BETTER, "clars": SAME}),
@@ -105,7 +105,7 @@ def test_gaps_pair_runs_of_one_seed_that_sent_what_they_were_asked_for(tmp_path)
 
 
 def planted(losses, name="mnist-lenet-5", **more):
-    """Points lost by Top-k at three seeds, trained for twice d/k steps."""
+    """Points lost by Top-k with three seeds, trained for twice d/k steps."""
     return pd.DataFrame({"gap": losses, "workload": name, "replicate": range(len(losses)), "density": 0.001, "budget": 2048,
                          "method": "Top-k", "rival": "dense", "edge": False, "edge_rival": False} | more)  # fmt: skip
 
@@ -127,10 +127,10 @@ def words(gap):
 
 def test_claims_judge_planted_gaps_by_network():
     little, much = planted([0.1, 0.2, 0.0]), planted([5.0, 5.1, 4.9])
-    other = {"workload": "fashion-mnist-fnn-3"}
+    network = {"workload": "fashion-mnist-fnn-3"}
     assert [words(gap)[0] for gap in (little, much)] == [YES, NO]
-    assert words(pd.concat([little, much.assign(**other)])) == (YES, NO)
-    assert words(little.assign(**other)) == (claims.UNTESTED, YES)
+    assert words(pd.concat([little, much.assign(**network)])) == (YES, NO)
+    assert words(little.assign(**network)) == (claims.UNTESTED, YES)
     wide = planted([0.5, 0.9, 0.1])  # below one by 1.645 standard errors, not by Student's 2.92
     assert wide.gap.mean() + 1.645 * wide.gap.sem() < 1 and words(wide)[0] == UNCLEAR
     (only,) = groups(planted([0.1]))
@@ -205,13 +205,13 @@ assert three_regimes.three_regimes is REGISTRY.functions["L1"]
     (25 * np.maximum(64 / DOUBLED, 1), YES),
 ])  # fmt: skip
 def test_three_regimes_are_a_steep_beginning_and_a_flat_end(steps, verdict):
-    own = searched(dict(zip(DOUBLED, steps)), "sgd", searches=3)
-    assert verdicts("L1", curves=curves(own), searches=own) == {SGD: verdict}
+    table = searched(dict(zip(DOUBLED, steps)), "sgd", searches=3)
+    assert verdicts("L1", curves=curves(table), searches=table) == {SGD: verdict}
 
 
 @pytest.mark.parametrize("steps, often", [(40 * (1 + 32 / DOUBLED), True), (2000 / DOUBLED**0.5, False)])
 def test_exact_curves_pass_the_rule_of_three_regimes_and_others_do_not(steps, often):
-    """By its own power, and by curves that are drawn and judged one by one."""
+    """By its own power, and by curves drawn and judged one by one."""
     clear = []
     for seed in range(40):
         rows = searched(dict(zip(DOUBLED, steps)), "sgd", scatter=0.08, seed=seed)
@@ -228,9 +228,9 @@ def test_momentum_beside_sgd_by_its_bend_and_by_its_smallest_batch(c1, c2, bend,
     parts = [searched(line(c1, c2), seed=1), searched(line(1600, 25), "sgd")]
     table = pd.concat(parts, ignore_index=True)
     provided = {"searches": table, "published_curves": curves(table), "curves": curves(table)}
-    assert verdicts("S7", **provided) == verdicts("S7b", **provided) == {MLP: SHOWN}  # from 0.9 on alone
-    whole = table.assign(space=np.where(table.algorithm == "momentum", ranges.WHOLE, None))
-    provided = {"searches": whole, "published_curves": curves(table), "curves": curves(whole)}
+    assert verdicts("S7", **provided) == verdicts("S7b", **provided) == {MLP: SHOWN}  # only from 0.9 on
+    full = table.assign(space=np.where(table.algorithm == "momentum", ranges.WHOLE, None))
+    provided = {"searches": full, "published_curves": curves(table), "curves": curves(full)}
     assert verdicts("S7", **provided) == {MLP: bend} and verdicts("S7b", **provided) == {MLP: smallest}
 
 
@@ -256,9 +256,9 @@ def test_planted_bends_come_out_with_their_ratio():
     def effect(bends):
         return next(families.effects(of_family(bends), {WIDTH: FAMILIES[WIDTH]}).itertuples())
 
-    found = effect([16, 128])
-    assert (found.family, found.first, found.last, found.n, found.goal) == (WIDTH, "MLP 16×2", "MLP 256×2", 8, 0.05)
-    assert found.ratio == pytest.approx(8, rel=0.1) and found.ratio_low < 8 < found.ratio_high and found.inside
+    estimate = effect([16, 128])
+    assert (estimate.family, estimate.first, estimate.last, estimate.n, estimate.goal) == (WIDTH, "MLP 16×2", "MLP 256×2", 8, 0.05)
+    assert estimate.ratio == pytest.approx(8, rel=0.1) and estimate.ratio_low < 8 < estimate.ratio_high and estimate.inside
     outside = effect([16, 8000])
     assert not outside.inside and np.isinf(outside.ratio_high)
 

@@ -1,4 +1,4 @@
-"""The communication hook: real processes do what the simulation says, and go on from a checkpoint as if nothing were."""
+"""The communication hook: real processes do what the simulation says, and resume from a checkpoint without a trace."""
 
 import contextlib
 import copy
@@ -28,12 +28,12 @@ EXCHANGES = [
     Messages(4, "top-k", 0.01, by_layer=True),
     Messages(4, "top-k", 1.0),
 ]
-# In float64: which entry is the k-th largest hangs on the last bit, and digits have ties (pixels of one value).
+# In float64: which entry is k-th largest depends on the last bit, and digits have ties (pixels of equal value).
 RUNS = [(messages, "float64") for messages in EXCHANGES] + [(EXCHANGES[-1], "float32")]
 
 
 def exchanging(network, messages):
-    """Leaves in the network's `.grad` what all workers would agree on for a batch, simulated here."""
+    """Puts into the network's `.grad` what all workers would agree on for a batch, simulated here."""
     parameters = list(network.parameters())
     sizes = [p.numel() for p in parameters]
     exchange = exchanges.Exchange(messages, _flat(parameters).detach()[None], None, sizes, 0)
@@ -59,7 +59,7 @@ def exchanging(network, messages):
 def _path(run, backward_of, rows_of=slice(None)):
     """Weights [21, P] before the first and after every step of momentum, in batches of 64.
 
-    backward_of: of a network, what leaves a batch's gradient in it; rows_of: what is ours of a batch.
+    backward_of: for a network, what puts a batch's gradient into it; rows_of: our part of a batch.
     """
     data, dtype = datasets.load("digits").train, getattr(torch, run[1])
     network = models.fresh("mlp-64x2", 0).to(dtype)
@@ -113,7 +113,7 @@ def _hooked(module, ddp=None, **messages):
 
 
 def _steps(rank, saved, last):
-    """Train up to a step, from the beginning or from what is saved: (weights, residual and
+    """Train up to a step, from the start or from a saved state: (weights, residual and
     statistics; a checkpoint).
     """
     data = datasets.load("digits").train
@@ -136,7 +136,7 @@ def _steps(rank, saved, last):
 
 
 def _resumed(rank):
-    """What fifteen steps come to, and seven and eight more from a checkpoint, on every worker."""
+    """The result of fifteen steps, and of seven plus eight from a checkpoint, on every worker."""
     uninterrupted, _ = _steps(rank, None, 15)
     _, checkpoint = _steps(rank, None, 7)
     resumed, _ = _steps(rank, torch.load(checkpoint, weights_only=True), 15)
@@ -144,7 +144,7 @@ def _resumed(rank):
 
 
 def _network(dtype=torch.float64):
-    """A body and a head, of more than one bucket."""
+    """A body and a head, in more than one bucket."""
     torch.manual_seed(0)
     return nn.Sequential(OrderedDict(body=nn.Linear(6, 8), bent=nn.ReLU(), a=nn.Linear(8, 3))).to(dtype)
 
@@ -164,7 +164,7 @@ def _gradients(module):
 def _lost(rank, passes, dtype=torch.float64, join=False, synchronised=False, ddp=None, **messages):
     """The share of the workers' summed gradients that is neither applied nor kept, at fixed weights.
 
-    passes: of each of this worker's steps, all but the last under `no_sync` unless all are to be `synchronised`.
+    passes: in each of this worker's steps, all but the last under `no_sync` unless all are to be `synchronised`.
     """
     module = _network(dtype)
     reference = copy.deepcopy(module)
@@ -213,9 +213,9 @@ def _everyone(value):
 
 
 def _spoilt(rank):
-    """Of two workers one has one number that is not finite, at the third step of four.
+    """One of two workers has one number that is not finite, at the third step of four.
 
-    Whether every worker's gradients are not finite then, and its residual what it was; and all is finite at the end.
+    Whether every worker's gradients are then not finite and its residual unchanged, and all is finite at the end.
     """
     outcomes = {}
     for feedback, part, bad in itertools.product((True, False), ("body", "a"), ("nan", "inf")):
@@ -238,8 +238,8 @@ def _spoilt(rank):
 
 
 def _scaled(rank):
-    """Weights and what is kept at the end of training: plain, and with a loss scale that grows
-    every other step and falls at an overflow.
+    """Final weights and residuals of training: plain, and with a loss scale that grows
+    every other step and falls on overflow.
     """
     data, ends = datasets.load("digits").train, []
     for scaled in (False, True):
@@ -247,8 +247,8 @@ def _scaled(rank):
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2, enabled=scaled)
         model, state = _hooked(module, density=0.02, scaler=scaler if scaled else None)
         # Each decides by itself whether to skip a step
-        first, *rest = module.parameters()
-        optimizers = [torch.optim.SGD(p, lr=0.05, momentum=0.9) for p in ([first], rest)]
+        first, *others = module.parameters()
+        optimizers = [torch.optim.SGD(p, lr=0.05, momentum=0.9) for p in ([first], others)]
         for step in range(14):
             if step == 5 and not scaled:
                 continue
@@ -318,7 +318,7 @@ def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
     good = {"worker": "rank 0 of 1", "residual": [torch.ones(40), torch.ones(5)], **counts}
     others = {"epoch": 3}, {"residual": [torch.ones(40), torch.ones(4)]}
     workers = {"worker": "rank 0 of 2"}, {"worker": "rank 1 of 1"}
-    for foreign in (None, *(good | other for other in others + workers)):
+    for foreign in (None, *(good | change for change in others + workers)):
         with pytest.raises(ValueError, match=r"^saved: .* of shapes .*rank 0 of 1.*\(40,\), \(5,\)"):
             state.load_state_dict(foreign)
     assert not _flat(state.residual.values()).any() and state.stats()["steps"] == 0

@@ -30,14 +30,14 @@ def test_endless_bandwidth_divides_time_by_the_devices_until_they_are_idle():
 
 @pytest.mark.parametrize("devices", [2, 4, 1024])
 def test_slow_links_cost_what_a_ring_sends(devices):
-    """In the limit of many devices every device sends twice the gradient, whatever their number."""
+    """In the limit of many devices, each sends the gradient twice, however many there are."""
     slow = hardware.Hardware(devices, 1e12, 1e-9, bandwidth=1e6, latency=0.5)
     expected = 2 * 4 * (1 - 1 / devices) + 2 * (devices - 1) * 0.5
     assert hardware.step_time(slow, np.ones(1), 10**6) == pytest.approx(expected, rel=1e-6)
 
 
 def test_measured_step_times_are_met_and_continued():
-    """Between and beyond the sizes timed, a device that follows the model gives the model."""
+    """Between and beyond the timed sizes, a device that follows the model gives the model."""
     model = hardware.Hardware(devices=4, throughput=500.0, saturation=16.0, bandwidth=1e8, latency=1e-4)
     sizes = 4.0 ** np.arange(6)
     timed = pd.DataFrame({"batch_size": sizes, "seconds": np.maximum(sizes, 16) / 500})
@@ -75,7 +75,7 @@ C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
 BATCHES = np.unique(np.geomspace(16, 6000, 28).round().astype(int))
 
 
-SPEED = 80.0  # examples a second, of all peers
+SPEED = 80.0  # examples per second, all peers
 
 
 def seconds_to_goal(sizes, rounds):
@@ -99,7 +99,7 @@ def test_equal_peers_that_stay_take_as_long_as_the_formula_exactly(peers, exampl
 
 @pytest.mark.parametrize(("spread", "departures"), [(0.0, 0.0), (0.5, 3.0)])
 def test_the_simulated_best_batch_is_that_of_the_formula(spread, departures):
-    """Stated tolerance: a batch within a factor of 1.5, and 3 % of the time; the speed is the mean of those online."""
+    """Stated tolerance: a factor of 1.5 in the batch, 3 % in its time; the speed is the mean of the peers online."""
     team = Team(peers=20, speed=400.0, spread=spread).leaving(departures)
     best = volunteers.best_batch(C1 / C2, 2.0, 400.0)
     rounds = [[simulated(team, int(b), 2.0, 40, seed)[0] for b in BATCHES] for seed in range(2)]

@@ -1,4 +1,4 @@
-"""Curves and their fits: what was planted is recovered and covered, and what is unknown is said so."""
+"""Curves and their fits: what was planted is recovered and covered, and what is unknown is called so."""
 
 import itertools
 
@@ -29,7 +29,7 @@ def test_best_of_k_against_enumeration(n, k):
 
 
 def searched(steps, splits=(0, 0, 0), workload="w"):
-    """Searches of a point with these steps to result, on these splits, of two trials each."""
+    """A point's searches of two trials each, with these steps to result, on these splits."""
     pairs = enumerate(zip(steps, splits, strict=True))
     rows = [(k * times, n, split) for n, (k, split) in pairs for times in (1, 2)]
     trials = pd.DataFrame(rows, columns=["steps", "replicate", "split"])
@@ -57,7 +57,7 @@ def test_a_point_with_one_search_borrows_the_scatter_of_the_nearest_workload(nam
 
 @pytest.mark.parametrize(("searches", "kept"), [(5, [10, 80, 160]), (4, [10, 20, 40])])
 def test_searches_on_splits_of_their_own_go_before_several_on_one(searches, kept):
-    """One on every split, since those that share one err together; all on split 0 where these are
+    """One per split, since searches that share one err together; all on split 0 where those are
     more cells."""
     rows = searched([10, 20, 40, 80, 160], [0, 0, 0, 3, 4])
     rows = rows[rows.replicate < searches]
@@ -86,7 +86,7 @@ def scatter(searches):
 
 
 def test_what_single_searches_borrow_is_what_the_records_say():
-    """Also which data sets and kinds of network have searches enough on splits of their own."""
+    """Also which data sets and kinds of network have enough searches on splits of their own."""
     searches = scaling.steps_to_result(results.of_searches(selection.curves()))
     works = {name: workload(name) for name in searches.workload.unique()}
     kinds = {name: (work.dataset, scaling.kind_of(work.model)) for name, work in works.items()}
@@ -130,7 +130,7 @@ def planted(random, constants, shared, limit=np.inf):
 
 
 TIMES = 150
-SLACK = 1.645 * np.sqrt(0.9 * 0.1 / TIMES)  # of a share of so many, at 90 %, about 86 to 94 %
+SLACK = 1.645 * np.sqrt(0.9 * 0.1 / TIMES)  # of a share of TIMES, at 90 %: about 86 to 94 %
 
 
 @pytest.mark.parametrize(("n", "limit"), [(3, 1100.0), (10, np.inf)], ids=["missed", "met"])
@@ -149,7 +149,7 @@ def test_intervals_cover_what_was_planted(n, limit):
 
 
 def test_a_point_that_every_search_missed_still_bends_the_curve():
-    """Left out, the smallest batch would be as if never tried; as a bound it keeps the critical
+    """Left out, the smallest batch would seem never tried; as a bound, it keeps the critical
     batch size from falling."""
     shared = np.random.default_rng(0).normal(0, 0.1, (8, 6))
     limits = np.inf, 500.0
@@ -182,7 +182,7 @@ def searches(steps, n, random, scatter=0.2, level=0.3):
 
 @pytest.mark.parametrize("n", [3, 20])
 def test_a_form_is_rejected_as_often_as_it_should_be(n):
-    random, scatter = np.random.default_rng(0), np.linspace(0.4, 0.15, 6)  # small batches' is more
+    random, scatter = np.random.default_rng(0), np.linspace(0.4, 0.15, 6)  # small batches have more
     shares = []
     for exponent in (1.0, 0.75):
         steps = DENSE[0] / SIX**exponent + DENSE[1]
@@ -207,9 +207,9 @@ def test_the_fit_is_that_of_scipy():
 
 
 def test_a_planted_departure_is_found_with_its_size():
-    """A sharp corner, max(c1/B, c2), lies off every c1/B + c2; fitted to the corner itself, by how
-    much is known."""
-    sizes = ELEVEN[::2]  # no exponent is fitted, which takes the time
+    """A sharp corner, max(c1/B, c2), is off every c1/B + c2; a fit to the corner itself tells by
+    how much."""
+    sizes = ELEVEN[::2]  # fits no exponent, which is what takes time
     corner = np.maximum(1e3 / sizes, 20)
     truth = np.exp(np.sqrt(scaling.fit(sizes, np.log(corner)[None]).loss[0] / len(sizes)))
     random = np.random.default_rng(0)
@@ -253,7 +253,7 @@ def in_range(sparsity, searches, steps):
 
 
 def test_a_search_of_the_whole_range_is_the_union_of_two_where_both_are():
-    """Five searches above 0.9, three below: three of either, of twice the trials."""
+    """Five searches above 0.9, three below: three of both, with twice the trials."""
     published = pd.concat([in_range(0.0, 5, 100), in_range(0.9, 5, 300)])
     rows = ranges.whole(published, pd.concat([in_range(0.0, 3, 70), in_range(0.9, 3, 200)]))
     by = rows[rows.space == ranges.WHOLE].groupby("sparsity")
@@ -268,9 +268,9 @@ def test_of_several_searches_for_one_question_the_one_of_most_effort_answers(mon
     """Exact before any race, a wide race before a close one, more hits before fewer."""
     monkeypatch.setattr(selection.searches, "recorded", lambda cells: dict(enumerate(cells)))
     cells = [Search("mnist-simple-cnn", 64, **{"hits": 1} | effort) for effort in EFFORTS]
-    other = Search("mnist-simple-cnn", 64, split=1, race=2.5)
+    second_split = Search("mnist-simple-cnn", 64, split=1, race=2.5)
     for last, best in enumerate(cells):
-        assert set(selection.best([*cells[last::-1], other])) == {best, other}
+        assert set(selection.best([*cells[last::-1], second_split])) == {best, second_split}
 
 
 def test_a_search_with_a_longer_limit_stands_for_the_usual_one_and_a_shorter_does_not():

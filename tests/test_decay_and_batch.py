@@ -18,7 +18,7 @@ PLAIN = [name for name, plain in METHODS.items() if plain.gradient is None]
 
 
 def trained(name, decay, steps=6, rate=None, gradient=torch.randn):
-    """Weights of four trials before so many steps along random gradients, after them, and what was drawn."""
+    """Weights of four trials before and after so many steps along random gradients, and what was drawn."""
     torch.manual_seed(3)
     start, how = torch.randn(4, 23), method(name)
     values = {name: float(axis.values(0.5)) for name, axis in how.space.items()}

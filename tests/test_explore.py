@@ -34,8 +34,8 @@ def of(table, goal, sparsity, pruning="connection-sensitivity"):
 @pytest.mark.parametrize(("goal", "sparsity"), [(0.04, 0.0), (0.1, 0.9)])
 def test_a_point_is_the_geometric_mean_over_searches(trials, tables, goal, sparsity):
     """The line is fitted to these means."""
-    own = trials[(trials.sparsity == sparsity) & (trials.pruning == "connection-sensitivity")]
-    searches = scaling.steps_to_result(own, goal)
+    rows = trials[(trials.sparsity == sparsity) & (trials.pruning == "connection-sensitivity")]
+    searches = scaling.steps_to_result(rows, goal)
     for point in of(tables[0], goal, sparsity).itertuples():
         means = searches[searches.batch_size == point.batch_size]
         means = means[scaling.apart(means.replicate.to_numpy(), means.split.to_numpy())]

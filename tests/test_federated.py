@@ -1,4 +1,4 @@
-"""Training where the data lie: where it is a large batch, and where the answer is known."""
+"""Training where the data lie: where it equals a large batch, and where the answer is known."""
 
 import itertools
 
@@ -42,7 +42,7 @@ def test_one_local_step_on_equal_shards_is_a_large_batch(setting):
 
 
 def gradient(net, w, x, y):
-    """Of the network that nobody cut, [P]."""
+    """That of the uncut network, [P]."""
     w = w.detach().requires_grad_()
     loss = nn.functional.cross_entropy(flattening.outputs(net, w, x), y)
     return torch.autograd.grad(loss, w)[0]
@@ -122,7 +122,7 @@ def test_a_search_tells_the_first_round_at_each_goal():
 
 
 def planted(turns, whole):
-    """Trials in which a search takes 10 rounds by an epoch of averaging, and so many by others."""
+    """Trials: a search takes 10 rounds with an epoch of averaging, and these with others."""
     rounds = {federated.EPOCH: 10, federated.TURNS: turns, federated.WHOLE: whole}
     rows, luck = [], enumerate((0.95, 1.0, 1.05, 1.02), start=1)
     cases = itertools.product(experiments.NETWORKS, (False, True), rounds, luck)

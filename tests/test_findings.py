@@ -20,7 +20,7 @@ from tests.test_reruns import built
 
 PAGES = sorted(file.parent.name for file in (ROOT / "chapters").glob("*/findings.py"))
 VERDICTS = (YES, MOSTLY, MIXED, NO, UNCLEAR, UNTESTED)
-TEXTS = {"say": (0, 1), "lead": (0, 2), "figure": (1, 3)}  # where the templates stand among the arguments
+TEXTS = {"say": (0, 1), "lead": (0, 2), "figure": (1, 3)}  # positions of the templates among the arguments
 LONGEST = 15  # lines of a cell
 
 
@@ -41,7 +41,7 @@ def templates(page):
 
 
 def computed(page):
-    """What a page's cells compute until they have its findings."""
+    """What a page's cells compute up to its findings."""
     names = {"__name__": "page"}
     for cell in cells(page):
         exec(compile(cell, page, "exec"), names)
@@ -52,7 +52,7 @@ def computed(page):
 
 @functools.cache
 def findings(page):
-    """A page's findings, as JSON knows them: they are plain.  Those of the built book, where it is up to date."""
+    """A page's findings, as plain JSON; those of the built book, if it is up to date."""
     if page in (there := built()):
         outputs = (output for cell in there[page].cells for output in cell.get("outputs", []))
         return next(filter(None, (carried(output) for output in outputs)))
@@ -61,7 +61,7 @@ def findings(page):
 
 
 def carried(output):
-    """The findings that a page's lead takes along, of one of its outputs; None of any other."""
+    """The findings that a page's lead carries in this output; None for any other output."""
     return output.get("metadata", {}).get("text/markdown", {}).get("findings")
 
 
@@ -117,12 +117,12 @@ def test_a_page_reads_well_whatever_the_records_say(page):
 
 COST = re.compile(r"([\d.,]+(?: to [\d.,]+)?) times (?:as many steps|the steps|\$K)")
 CRITICAL = re.compile(r"(?:critical batch size (?:is|was|of)|, it is) (?:about )?(\d[\d,.]*\d|\d)")
-STATE = {"answers", "explore", "sheet", "sparsity", "three_regimes"}  # pages that do, at least
+STATE = {"answers", "explore", "sheet", "sparsity", "three_regimes"}  # the pages that must
 
 
 def stated(text):
     """What pruning 90 % of the weights costs, and a network's critical batch size, wherever a text
-    has it, each beside its one value."""
+    has them, each beside its one value."""
     pairs, dense = [], front.critical().query("sparsity == 0")
     for line in text.replace("\u00a0", " ").splitlines():
         if re.search("(?i)prun.*(90 %|0[.]9)|(90 %|0[.]9).*prun", line):

@@ -36,7 +36,7 @@ def test_facts_are_of_networks_of_three_searches_and_of_bounded_noise_scales(mon
     judged = {
         "S7": planted("S7", [fact(2.0, 3), fact(10.6, 1)]),
         "M1": planted("M1", [fact(0.8, 1), fact(1.2, 1), far]),
-        "L3": planted("L3", [fact(1.5, 3)]),  # the least sure batch size, of which its rule speaks
+        "L3": planted("L3", [fact(1.5, 3)]),  # its rule is about the least certain batch size
     }
     facts = front.facts(judged)
     assert front_figures.answers(judged["L3"])["effects"] == "2 to 4.5 times"
@@ -51,8 +51,8 @@ def planted(key, groups):
 
 def test_the_table_tells_the_papers_networks_from_ours():
     groups = [fact(2.0, 3), fact(1.5, 5, verdict=NO), fact(1.8, 4, verdict=UNCLEAR)]
-    own = [dataclasses.replace(group, own=True) for group in groups[:1]]
-    mixed = planted("S7", [*own, *groups[1:]])
+    paper_groups = [dataclasses.replace(group, own=True) for group in groups[:1]]
+    mixed = planted("S7", [*paper_groups, *groups[1:]])
     words = {"word": "yes", "effects": "1.5 to 2 times", "theirs": "1 yes", "ours": "1 no, 1 unclear"}
     assert front_figures.answers(mixed) == words
     assert front_figures.answers(planted("S9", groups[2:]))["theirs"] == "not tested"
@@ -63,7 +63,7 @@ def test_the_table_tells_the_papers_networks_from_ours():
 
 
 def planted_points():
-    """Two networks whose curves have the form exactly, and a pruned one that is off by a third."""
+    """Two networks whose curves have exactly the form, and a pruned one that is off by a third."""
     curves = [("digits-mlp", "sgd", 0.0, 40.0, 20.0), ("mnist-fc-128x3", "adam", 0.0, 160.0, 400.0)]
     curves += [("digits-mlp", "sgd", 0.9, 60.0, 90.0)]
     rows = [(*curve, size) for curve in curves for size in (4, 16, 64, 256)]
@@ -75,7 +75,7 @@ def planted_points():
 
 
 def shown(points, **params):
-    """What a chart of these points draws when its controls are set so."""
+    """What a chart of these points draws with these control settings."""
     charts.enable()
     spec = one_curve.one_curve(points).properties(description="curves").to_dict()
     for param in spec["params"]:
@@ -85,14 +85,14 @@ def shown(points, **params):
 
 
 def dots(svg, colour):
-    """Where the symbols of the curves lie, in pixels, by their order."""
+    """Positions of the curves' symbols, in pixels, in their order."""
     mark = rf'<path [^>]*translate\(([\d.,-]+)\)[^>]*fill="{colour}"[^>]*opacity="0.85"'
     marks = re.findall(mark, svg.partition("role-legend")[0])
     return [tuple(map(float, mark.split(","))) for mark in marks]
 
 
 def test_a_slider_moves_every_curve_onto_one():
-    """C is 40 and 160, and batch sizes are four times one another: once moved, points coincide."""
+    """C is 40 and 160, and each batch size is four times the last: once moved, points coincide."""
     dense = planted_points().query("sparsity == 0")
     colours = charts.ALGORITHM_COLOURS["sgd"], charts.ALGORITHM_COLOURS["adam"]
     raw = np.array([dots(shown(dense, together=0), colour) for colour in colours])
@@ -135,7 +135,7 @@ def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
 
 
 def test_every_curve_on_record_is_read_at_the_numbers_fitted_to_it():
-    """An independent fit of c2 (1 + C/B) to ln K, by scipy, of complete curves."""
+    """An independent fit of c2 (1 + C/B) to ln K of complete curves, by scipy."""
     points = front.collapsed()
     points = points[points.algorithm == "muon"]
     assert len(points) > 20
@@ -164,7 +164,7 @@ def test_the_notebook_for_colab_clones_reruns_and_shows_a_chapter(monkeypatch, t
     url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
     for cell in notebook.cells:
         source = cell.source.replace(f'"{url}"', f'"{ROOT.as_uri()}"').replace("%pip", "# %pip")
-        # Packages are there, and other tests run chapters
+        # Packages are installed; other tests run chapters
         cell.source = source.replace(".ipynb -p", ".ipynb --prepare-only -p")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     nbclient.NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}).execute()

@@ -1,4 +1,4 @@
-"""The page for newcomers: it names what there is, examples run, a chapter is one folder."""
+"""The page for newcomers names what exists, its examples run, and a chapter is one folder."""
 
 import importlib
 import json
@@ -23,7 +23,7 @@ LINES = [
     (path, re.findall(r"`([^`]+)`", names))
     for path, names in re.findall(r"^- `([^`]+)`(.*)$", WALK, re.M)
 ]
-# An example's place, told by its first line, and its text.
+# An example's place, given by its first line, and its text.
 EXAMPLES = {
     place: f"# {place}\n{text}"
     for place, text in re.findall(r"^```python\n# (\S+)\n(.*?)^```$", PAGE, re.M | re.S)
@@ -94,7 +94,7 @@ def registered_in(tree):
 
 
 def add_chapter(tree):
-    """The page's chapter, put in by hand as the page says: a cell of the notebook at each # %%."""
+    """The page's chapter, added by hand as the page says: one cell of the notebook per # %%."""
     (tree / CLAIMS).parent.mkdir()
     for place in (CLAIMS, EXPERIMENTS):
         (tree / place).write_text(EXAMPLES[place], encoding="utf-8")
@@ -109,7 +109,7 @@ SIDE = "disputed", "other_networks", "other_workers"
 
 
 def test_chapters_come_and_go_with_their_folders(tmp_path):
-    """The page's chapter is put in and all side studies are taken out: nothing else changes."""
+    """The page's chapter is added and all side studies are removed: nothing else changes."""
     tree = copy(tmp_path)
     before, code_before = registered_in(tree)
     files = [importlib.import_module(f"chapters.{side}.experiments") for side in SIDE]

@@ -1,4 +1,4 @@
-"""A language model is trained on windows of a text that do not overlap its validation, by gradients that are autograd's."""
+"""A language model is trained on windows of a text that do not overlap its validation, with autograd's gradients."""
 
 import dataclasses
 import functools
@@ -27,7 +27,7 @@ CORPUS = "tiny-shakespeare"
 
 @pytest.fixture
 def chain(monkeypatch):
-    """A text of 24,000 characters in place of the corpus: nine times of ten the next one follows from the last."""
+    """A text of 24,000 characters in place of the corpus: nine times in ten the next one follows from the last."""
     random = np.random.default_rng(0)
     ids = random.integers(65, size=24_000)
     for place in range(1, len(ids)):
@@ -55,7 +55,7 @@ def networks(trials=3, width=32):
 
 @pytest.mark.parametrize(("length", "split"), [(24_000, 0), (30_001, 1), (1_115_394, 9)])
 def test_no_window_crosses_a_border_and_none_overlap(length, split):
-    """Every character is its own number, so that a window tells where it was cut."""
+    """Every character is its own number, so a window shows where it was cut."""
     ids, questions = np.arange(length), 16
     data = texts.examples(ids, split, questions)
     training, *others = texts.parts(length, split)

@@ -27,7 +27,7 @@ def plain(sequences, context, symbols):
 
 
 def text(length, symbols=5, seed=0):
-    """Characters of which the next often follows from the last."""
+    """Characters in which the next often follows from the last."""
     random = np.random.default_rng(seed)
     ids = random.integers(symbols, size=length)
     for place in range(1, length):
@@ -39,7 +39,7 @@ def text(length, symbols=5, seed=0):
 @pytest.mark.parametrize("order", [1, 3])
 def test_probabilities_are_those_of_the_plain_formula(order):
     parts = [text(150), text(70, seed=1)]
-    model, questions = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
+    model, questions = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that is not in the text
     contexts = np.lib.stride_tricks.sliding_window_view(questions, 3)
     probabilities = ngrams.predict(model[:order], contexts)
     expected = [plain(parts, tuple(int(c) for c in row[3 - order + 1 :]), 6) for row in contexts]
@@ -113,7 +113,7 @@ def test_what_is_wrong_with_a_text_is_named_before_any_compute(tmp_path, raw, me
 
 
 def trials():
-    """Made-up searches whose steps are 300 (1 + 40 / B); all trials meet the easier goal, in a quarter of these and more."""
+    """Made-up searches whose steps are 300 (1 + 40 / B); all trials meet the easier goal, in a quarter of that or more."""
     cells = []
     for size in (1, 4, 16, 64, 256):
         best, behind = 300 * (1 + 40 / size), 1 + 0.4 * np.abs(np.arange(8) - 3)

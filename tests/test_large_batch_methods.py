@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 
 
 def pooled():
-    """Padding, strides, pooling, and images that are not square, on which rows and columns would be found out if exchanged."""
+    """Padding, strides, pooling, and images that are not square, which reveal whether rows and columns are exchanged."""
     return nn.Sequential(
         nn.Conv2d(2, 3, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(3, 4, 2, stride=2), nn.ReLU(),
         nn.Flatten(), nn.Linear(8, 7), nn.ReLU(), nn.Linear(7, 10),
@@ -54,20 +54,20 @@ def batches(shape, steps, count):
 
 
 def path(name, steps, network="digits-cnn", count=12):
-    """The trials' weights after every step, in double precision but for gradients."""
+    """The trials' weights after every step, in double precision except for gradients."""
     build, shape, kind = NETWORKS[network]
     _, w, mask = started(build)
     return trained(name, kind(build(), torch.float64), w, mask, batches(shape, steps, count), DRAWN)[0]
 
 
 def gradients(net, x, y, mask):
-    """Plain autograd's, as a list by parameter tensor; zero where the mask [P] is."""
+    """Plain autograd's, one per parameter tensor; zero where the mask [P] is."""
     slopes = torch.autograd.grad(F.cross_entropy(net(x), y), [*net.parameters()])
     return [g * m for g, m in zip(slopes, flattening.unflatten(mask, net), strict=True)]
 
 
 def mean_norms(net, x, y, mask):
-    """Of examples' own gradients, taken one after another: a number a parameter tensor."""
+    """Those of examples' own gradients, taken one by one: a number per parameter tensor."""
     by_example = [gradients(net, x[i : i + 1], y[i : i + 1], mask) for i in range(len(y))]
     return [sum(g.norm() for g in slopes) / len(y) for slopes in zip(*by_example, strict=True)]
 
@@ -151,7 +151,7 @@ def test_at_batch_size_one_clars_is_lars_and_at_a_larger_one_it_is_the_slower():
 
 
 def test_what_is_validated_is_the_average(monkeypatch):
-    """A search at an average that never moves finds the error of the first weights at every check."""
+    """A search with an average that never moves finds the error of the first weights at every check."""
     base = METHODS["momentum-ema"]
     still = dataclasses.replace(
         base, evaluated=lambda w, buffers: buffers["first"],
@@ -160,6 +160,6 @@ def test_what_is_validated_is_the_average(monkeypatch):
     monkeypatch.setitem(EVERY, "momentum-ema", still)
     cell = Search("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=40)
     outcome, executor, data = one_search.train_search(cell), one_search.executor(cell), datasets.load("digits")
-    for split, within in ((data.validation, outcome.best_within), (data.test, outcome.test_within)):
+    for split, errors in ((data.validation, outcome.best_within), (data.test, outcome.test_within)):
         wrong = (executor.logits(one_search.start(cell).w, split.x).argmax(2) != split.y).float().mean(1)
-        assert torch.allclose(torch.from_numpy(within[:, -1]).float(), wrong)
+        assert torch.allclose(torch.from_numpy(errors[:, -1]).float(), wrong)

@@ -35,7 +35,7 @@ def test_no_delay_is_synchronous_training_to_the_bit(name, monkeypatch):
 
 
 def slow(cell, trial, delays):
-    """One trial in a plain loop with PyTorch's own optimiser: every weight vector is kept, and looked up."""
+    """One trial in a plain loop with PyTorch's own optimiser: every weight vector is kept and looked up."""
     start, data = one_search.start(cell, [trial]), datasets.load("digits")
     net = models.build("mlp-64x2")
     w = start.w[0].clone().requires_grad_()
@@ -72,7 +72,7 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
     timely = quick(dataclasses.replace(cell, staleness=0, delays="fixed"), steps)
     for trial in range(cell.trials):
         expected = slow(cell, trial, drawn)
-        if expected.abs().max() < 100:  # no other is a path: it diverges
+        if expected.abs().max() < 100:  # the others diverge: no paths
             torch.testing.assert_close(late_path[:, trial], expected, rtol=1e-4, atol=1e-5)
     assert (late_path[-1] - timely[-1]).abs().max() > 1e-3, "late gradients made no difference"
 
@@ -87,7 +87,7 @@ def test_real_workers_push_late_gradients_that_train(tmp_path):
     delays.DELAYS.run([job], tmp_path)
     table = delays.DELAYS.results([job], tmp_path)
     assert table["count"].sum() == 150
-    # Each update makes the gradients under way of the other worker later by one, whatever the pace: only the ends are left out.
+    # Each update makes the other worker's pending gradient one step later, whatever the pace: only the ends are left out.
     assert np.average(table.delay, weights=table["count"]) == pytest.approx(1, abs=0.05) and table.error.max() < 0.5
 
 

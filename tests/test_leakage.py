@@ -20,7 +20,7 @@ either = pytest.mark.parametrize("unbiased", [False, True])
 
 
 def by_definition(x, y, unbiased):
-    """The squared distance correlation of rows of x and y, an entry at a time.  The unbiased one
+    """The squared distance correlation of rows of x and y, entry by entry.  The unbiased one
     centres by n - 2 and (n - 1)(n - 2) in place of n and n^2, and leaves out the diagonal.
     """
     n = len(x)
@@ -119,8 +119,8 @@ def test_a_search_tells_a_row_per_goal():
 
 
 def planted(hidden, met):
-    """Searches whose decoder is left so many times the error with a penalty, and how many then
-    meet the hardest goal.
+    """Searches whose decoder has so many times the error under a penalty, of which so many
+    then meet the hardest goal.
     """
     rows = []
     arms = (0.0, False), (3.0, False), (3.0, True)

@@ -24,7 +24,7 @@ SHAPES = {
     "surge": lambda b: -np.log((30 / b) ** 0.5 + (b / 30) ** 0.5),
 }
 BENT = {"power", "saturating", "saturating square root"}
-HOLD = {  # rules of which a rule is a case, or a limit
+HOLD = {  # the rules of which each is a case or a limit
     "constant": {"constant", *BENT},
     "linear": {"linear", "power", "saturating"},
     "square root": {"square root", "power", "saturating square root", "surge"},
@@ -34,8 +34,8 @@ HOLD = {  # rules of which a rule is a case, or a limit
 @pytest.mark.parametrize("rule", rates.RIVALS)
 def test_a_planted_rule_is_fitted_exactly_and_beats_those_that_it_is_no_case_of(rule):
     logs = -1 + SHAPES[rule](SIZES)
-    found = rates.fit(rule, SIZES, logs)
-    assert np.allclose(found.log_rates(SIZES), logs, atol=2e-3)
+    fit = rates.fit(rule, SIZES, logs)
+    assert np.allclose(fit.log_rates(SIZES), logs, atol=2e-3)
     errors = {rival: rates.error(rival, SIZES, logs) for rival in rates.RIVALS}
     assert errors[rule] < 5e-3
     assert all(errors[rival] > 0.05 for rival in set(errors) - HOLD.get(rule, {rule}))
@@ -124,11 +124,11 @@ TRIED = np.geomspace(1e-3, 30, 100)
 
 
 def search(size, split, rho=0.6, critical=40.0):
-    """A search whose steps times rate depend on the rate over the best alone."""
+    """A search whose steps times rate depend only on the rate over the best."""
     best = 0.5 / (1 + rho * critical / size)
-    over = TRIED / best
-    steps = 30 * (1 + critical / size) * (1 / over + over) / 2
-    wide = trials(TRIED, np.where(over < 20, steps, np.nan), 1e5, int(size), split)
+    ratio = TRIED / best
+    steps = 30 * (1 + critical / size) * (1 / ratio + ratio) / 2
+    wide = trials(TRIED, np.where(ratio < 20, steps, np.nan), 1e5, int(size), split)
     return wide.assign(**{f"steps@{goal}": wide.steps for goal in (0.05, 0.1)}, goal=0.05)
 
 
@@ -167,7 +167,7 @@ def test_a_curve_of_which_no_search_is_whole_is_left_out():
 
 @pytest.mark.parametrize(("sizes", "searched_for"), [([3, 5], [3, 5]), ([3, 64], [64])])
 def test_batch_sizes_that_are_not_planned_are_searched_where_none_is(sizes, searched_for):
-    """Beside planned ones they might be of another precision or limit."""
+    """Next to planned ones they might have another precision or limit."""
     chosen = SimpleNamespace(workload="mnist-fc-128x3-easier", algorithm="adam", batch_sizes=sizes, searches=3)
     cells = searched.requested(chosen).searches
     assert sorted({cell.batch_size for cell in cells}) == searched_for and len({cell.space for cell in cells}) == 1
@@ -199,18 +199,18 @@ def test_predictions_that_hold_on_a_planted_law_are_hits_and_those_without_recor
 
 @pytest.mark.parametrize(("ratio", "fine"), [(0.6, True), (40.0, False)])
 def test_rates_on_a_network_of_another_kind_come_from_one_where_the_law_is_true(monkeypatch, tmp_path, ratio, fine):
-    found, cells = planted((101,))
+    table, cells = planted((101,))
     file = tmp_path / "predictions.yaml"
     file.write_text(f"elsewhere: {{ratios: {{digits-mlp: {ratio}}}}}")
     expected = predictions.Elsewhere("R9", "sgd", 64, "saturating", 0.2, 1.5, 1.15)
     monkeypatch.setattr(predictions, "FILE", file)
     monkeypatch.setattr(predictions, "ELSEWHERE", {"digits-mlp": expected})
     monkeypatch.setattr(predictions, "study", lambda name: searched.study(cells))
-    monkeypatch.setattr(searched, "recorded", lambda cells, place: found)
+    monkeypatch.setattr(searched, "recorded", lambda cells, place: table)
     outcome = predictions._elsewhere()
     assert [case[-1] for case in outcome["cases"]] == [fine]
     assert outcome["rates"]["batch size"] == SIZES.tolist()
-    monkeypatch.setattr(searched, "recorded", lambda cells, place: found.iloc[:0])
+    monkeypatch.setattr(searched, "recorded", lambda cells, place: table.iloc[:0])
     assert predictions._elsewhere() == {"cases": [], "rates": {}}
 
 
@@ -218,11 +218,11 @@ def test_rates_on_a_network_of_another_kind_come_from_one_where_the_law_is_true(
 
 
 def test_the_quadratic_model_bends_rates_before_steps_as_the_pilot_found():
-    """Of 1/i^1.5 to a tenth: rho 0.43."""
+    """Curvatures 1/i^1.5, loss to a tenth: rho 0.43."""
     h = np.arange(1, 1001) ** -1.5
-    found = quadratic.bends(Model(h, h, 0.1 * h.sum() / 2))
-    assert found["rho"] == pytest.approx(0.43, abs=0.03)
-    assert found["critical"] == pytest.approx(63, rel=0.03)
+    bends = quadratic.bends(Model(h, h, 0.1 * h.sum() / 2))
+    assert bends["rho"] == pytest.approx(0.43, abs=0.03)
+    assert bends["critical"] == pytest.approx(63, rel=0.03)
 
 
 # --- claims ---------------------------------------------------------------------------------------
@@ -236,12 +236,12 @@ def test_the_rise_and_the_miss_of_the_rules_are_those_planted():
 
 
 def test_of_earlier_searches_a_planted_law_is_judged_and_the_rest_left_out(monkeypatch):
-    """Momentum that has not built up, single searches and pruned ones do not count."""
+    """Momentum not built up, single and pruned searches do not count."""
     monkeypatch.setattr(searched, "planned", list)
-    own = planted()[0].assign(workload="mnist-fc-128x3-easier", momentum=0.0)
-    slow = own.assign(algorithm="momentum", momentum=0.99999)
-    alone = own[own.split == 101].assign(workload="mnist-fc-1024")
-    table = pd.concat([own, slow, alone, own.assign(sparsity=0.9, workload="mnist-fc-256x3")])
+    valid = planted()[0].assign(workload="mnist-fc-128x3-easier", momentum=0.0)
+    slow = valid.assign(algorithm="momentum", momentum=0.99999)
+    alone = valid[valid.split == 101].assign(workload="mnist-fc-1024")
+    table = pd.concat([valid, slow, alone, valid.assign(sparsity=0.9, workload="mnist-fc-256x3")])
     for judged, planted_value in ((claims.best_rate, 25 / (1 + 24 / 1024)), (claims.bends, 0.6)):
         (group,) = judged(table)
         assert group.effect == pytest.approx(planted_value, rel=0.1) and group.n == 3

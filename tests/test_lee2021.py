@@ -21,18 +21,18 @@ RATE, BATCH, STEPS, USED = 0.02, 64, 10, 1000
 
 @pytest.fixture(scope="module")
 def images():
-    """The first of their first epoch, x [USED, 1, 28, 28] and y; and for each its place among all images, and among those kept.
+    """The first images of their first epoch, x [USED, 1, 28, 28] and y, and the place of each among all those kept.
 
     One generator shuffles the list of images, which is then cut, and the list of those kept, epoch after epoch.
     """
-    numbers, whole = np.random.RandomState(seed=0), datasets.canonical("mnist")[0]
+    numbers, data = np.random.RandomState(seed=0), datasets.canonical("mnist")[0]
     indices = list(range(60_000))
     numbers.shuffle(indices)
     remain, epoch = indices[6000:], list(range(54_000))
     numbers.shuffle(epoch)
     used = [remain[i] for i in epoch[:USED]]
     rank = {image: place for place, image in enumerate(sorted(remain))}
-    return whole.x[used], whole.y[used], [rank[image] for image in used]
+    return data.x[used], data.y[used], [rank[image] for image in used]
 
 
 def simple_cnn(parts, x):
@@ -43,21 +43,21 @@ def simple_cnn(parts, x):
 
 
 def slow(parameters, x, y, sparsity):
-    """Their masks, one a parameter, from batches of 100; then the losses of steps of SGD on batches in the same order."""
+    """Their masks, one per parameter, from batches of 100; then the losses of SGD steps on batches in the same order."""
     sums = [torch.zeros_like(p) for p in parameters]
-    for at in range(0, USED, 100):
+    for start in range(0, USED, 100):
         masks = [torch.ones_like(p, requires_grad=True) for p in parameters]
         masked = [p * m for p, m in zip(parameters, masks)]
-        loss = F.cross_entropy(simple_cnn(masked, x[at : at + 100]), y[at : at + 100])
+        loss = F.cross_entropy(simple_cnn(masked, x[start : start + 100]), y[start : start + 100])
         sums = [s + g for s, g in zip(sums, torch.autograd.grad(loss, masks))]
     sensitivity = torch.cat([s.abs().flatten() for s in sums])
     least = sensitivity.sort(descending=True).values[round(len(sensitivity) * (1 - sparsity)) - 1]
     masks = [(s.abs() >= least).double() for s in sums]
     losses, w = [], [p.clone() for p in parameters]
     for step in range(STEPS):
-        at = slice(BATCH * step, BATCH * (step + 1))
+        batch = slice(BATCH * step, BATCH * (step + 1))
         w = [p.detach().requires_grad_() for p in w]
-        loss = F.cross_entropy(simple_cnn([p * m for p, m in zip(w, masks)], x[at]), y[at])
+        loss = F.cross_entropy(simple_cnn([p * m for p, m in zip(w, masks)], x[batch]), y[batch])
         w = [p - RATE * g for p, g in zip(w, torch.autograd.grad(loss, w))]
         losses.append(loss.item())
     return masks, losses
@@ -82,8 +82,8 @@ def test_masks_and_losses_are_those_of_their_procedure_on_their_images(images):
     w, losses = w * mask, []
     drawn = {"learning_rate": torch.full((1, 1), RATE)}
     for step in range(STEPS):
-        at = slice(BATCH * step, BATCH * (step + 1))
-        loss, g, _ = loop.gradients(w, ours[at], labels[at], mask)
+        batch = slice(BATCH * step, BATCH * (step + 1))
+        loss, g, _ = loop.gradients(w, ours[batch], labels[batch], mask)
         METHODS["sgd"].step(w, g, {}, drawn, step + 1, ())
         losses.append(loss.item())
     assert losses == pytest.approx(expected, abs=1e-6)

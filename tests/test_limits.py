@@ -73,7 +73,7 @@ def test_a_grid_in_a_file_is_all_combinations_of_its_fields(planned):
     assert [c.sparsity for c in cells] == [0] * 24 + [0.9] * 24, "the first field is the slowest"
 
 
-WRONG = [  # a part of PLANNED, what stands there instead, the line, and what is said of it
+WRONG = [  # a part of PLANNED, what replaces it, the line, and what is said of it
     ("hits: 1", "hist: 1", 3, "hist: 1 is unknown; did you mean hits"),
     ("digits-mlp", "digits-mpl", 3, "workload: 'digits-mpl' is not allowed; .* digits-mlp"),
     ("size: 8", "size: 0", 6, "batch_size: 0 is not allowed; it must be a whole number from 1 to"),
@@ -82,7 +82,7 @@ WRONG = [  # a part of PLANNED, what stands there instead, the line, and what is
     ("workers: 4", "by_layer: 2", 5, "messages: by_layer: 2 is not allowed; it must be a valid boolean"),
     ("title", "titel", 2, "titel: 'First' is unknown; did you mean title"),
     ("workload: digits-mlp, ", "", 5, "workload: missing"),
-    ("    - {s", "    - [s", 5, ""),  # no YAML
+    ("    - {s", "    - [s", 5, ""),  # not YAML
 ]
 
 

@@ -1,4 +1,4 @@
-"""Local steps with an outer step: where the answer is known, and beside loops by hand."""
+"""Local steps with an outer step: where the answer is known, and against plain loops."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def net():
 
 
 def examples(replicas):
-    """A replica's batches, each other than the last."""
+    """A replica's batches, each unlike the last."""
     random = torch.Generator().manual_seed(1)
     x = torch.randn(replicas, 40, 6, 1, 8, 8, generator=random)
     return x, torch.randint(10, (replicas, 40, 6), generator=random)
@@ -146,7 +146,7 @@ def test_a_search_tells_rounds_and_bytes(monkeypatch):
 
 
 def planted(alone, sparse):
-    """Trials in which one replica takes so many times Adam's rounds, and the sparse form DiLoCo's."""
+    """Trials: one replica takes so many times Adam's rounds, the sparse form so many times DiLoCo's."""
     rows = []
     for arm in experiments.arms():
         factor = alone if arm[:2] == (DILOCO, 1) else sparse if arm[0] == SPARSE else 1

@@ -1,4 +1,4 @@
-"""Low-rank adapters: where the answer is known, and beside autograd."""
+"""Low-rank adapters: where the answer is known, and against autograd."""
 
 import os
 
@@ -135,7 +135,7 @@ def test_a_search_is_the_same_again(rank, monkeypatch):
 
 
 def planted(bends):
-    """Searches whose critical batch sizes are so many examples, by rank."""
+    """Searches with these critical batch sizes, in examples, by rank."""
     rows = []
     for search in experiments.planned():
         scatter = {1: 0.97, 2: 1.0, 3: 1.03}[search.replicate]

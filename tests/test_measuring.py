@@ -89,7 +89,7 @@ def test_numbers_tell_processors_of_one_name_apart():
 
 
 def test_rounding_tells_one_sum_from_another_and_nothing_else(monkeypatch):
-    """The same in every process; another once products are summed otherwise, though not by a tenth of a per cent."""
+    """The same in every process; different once products are summed otherwise, though by less than 0.1 %."""
     command = f"import torch; from lib.measuring import machine; torch.set_num_threads({torch.get_num_threads()}); "
     call = [sys.executable, "-c", command + "print(machine.rounding('float32'))"]
     again = subprocess.run(call, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout.strip()
@@ -122,7 +122,7 @@ def test_what_is_on_record_is_measured_again_and_comes_out_as_it_was(study, tmp_
     replays.run(replays.Replay("s"), tmp_path)
     (row,) = replays.summary(tmp_path / "replays").to_dict("records")
     assert (row["study"], row["searches"], row["equal"], row["equal_steps"], row["equal_result"]) == ("s", 2, 2, 2, 2)
-    assert row["factor"] == 1 and all(file.read_bytes() == held for file, held in before.items())
+    assert row["factor"] == 1 and all(file.read_bytes() == body for file, body in before.items())
     assert not record(study.searches[2], tmp_path).exists()
 
 

@@ -59,8 +59,8 @@ def test_steps_are_torchs_to_rounding(name):
     nets = [models.fresh("mlp-64x2", seed).double() for seed in one_search.seeds(cell)]
     drawn = {word: values.double().clamp(max=1) for word, values in trials.drawn.items()}
     drawn["learning_rate"].clamp_(max=0.1)
-    each = [{word: values[row].item() for word, values in drawn.items()} for row in range(4)]
-    theirs = [TORCHS[name](net.parameters(), own) for net, own in zip(nets, each, strict=True)]
+    points = [{word: values[row].item() for word, values in drawn.items()} for row in range(4)]
+    theirs = [TORCHS[name](net.parameters(), args) for net, args in zip(nets, points, strict=True)]
     how, w, order = method(name), trials.w.double(), lockstep.batches(len(data), 32, 0)
     buffers = how.begin(w, ())
     for k in range(1, 41):
@@ -76,9 +76,9 @@ def test_steps_are_torchs_to_rounding(name):
         assert torch.allclose(w, expected, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", [name for name, one in METHODS.items() if one.drift])
+@pytest.mark.parametrize("name", [name for name, how in METHODS.items() if how.drift])
 def test_drift_bounds_where_silent_weights_end(name):
-    """Without a gradient a weight goes on in one direction, to where the drift says or less far."""
+    """Without a gradient, a weight moves on in one direction, at most as far as the drift says."""
     random, how = torch.Generator().manual_seed(0), method(name)
     w = torch.ones(3, 5, dtype=torch.float64)
     places = np.array([[0.4], [0.6], [0.9]])
@@ -106,9 +106,9 @@ def test_the_books_methods_pass_what_is_asked_of_a_readers(name):
 def test_a_method_in_a_file_trains_as_the_books_own_does(write):
     """The heavy ball is momentum: at one point of the space both find the same steps."""
     name = write()
-    point, asked = "learning_rate=0.1", {"trials": 6, "hits": 2, "max_steps": 120}
+    point, setup = "learning_rate=0.1", {"trials": 6, "hits": 2, "max_steps": 120}
     ours, books = (
-        one_search.train_search(Search("digits-mlp", 64, how, space=f"{point},{word}=0.9", **asked))
+        one_search.train_search(Search("digits-mlp", 64, how, space=f"{point},{word}=0.9", **setup))
         for how, word in ((name, "inertia"), ("momentum", "momentum"))
     )
     np.testing.assert_allclose(ours.first, books.first)

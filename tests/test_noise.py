@@ -57,7 +57,7 @@ def nothing(model):
 
 
 def heard(meter, steps, sizes=(16, 16), zero=True, between=nothing, before_step=nothing):
-    """The meter after backward passes of so many examples a micro-batch, at fixed weights, and what others do to the model."""
+    """The meter after backward passes with so many examples per micro-batch, at fixed weights, and what others do to the model."""
     for k in steps:
         if zero:
             meter.model.zero_grad()
@@ -227,7 +227,7 @@ def test_a_clipped_gradient_is_measured_as_it_was_before():
 
 
 def passes(model, *batches):
-    """Backward passes, of which the meter is told the last, as under accelerate."""
+    """Backward passes; the meter is told which is last, as under accelerate."""
     meter = NoiseMeter(model)
     for x in batches:
         model(x).square().mean().backward()
@@ -312,7 +312,7 @@ def test_a_lightning_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
 
 
 def fit_trainer(callback, rows, folder, size=16, **settings):
-    """Train by Hugging Face's Trainer, with clipping, though callbacks follow it."""
+    """Train with Hugging Face's Trainer, with clipping, though callbacks follow it."""
     import transformers
 
     class Model(Quadratic):
@@ -407,14 +407,14 @@ def listening(examples=32, model=None, ddp=None, **options):
 
 
 def listened(batches, *options, **named):
-    """What the state tells after a backward pass of each batch, without training."""
+    """What the state says after a backward pass on each batch, without training."""
     ddp, state = listening(*options, **named)
     for x in batches:
         ddp.zero_grad()
         ddp(x).backward()
     states = [None] * dist.get_world_size()
     dist.all_gather_object(states, state.state_dict())
-    assert all(other == states[0] for other in states), "all workers have the same averages"
+    assert all(saved == states[0] for saved in states), "all workers have the same averages"
     return summary(state)
 
 
@@ -445,7 +445,7 @@ def _paths(rank):
 
 
 def _planted(rank):
-    """Planted noise: from random sums, fewer than entries; from unequal shares of 10 and 30."""
+    """Planted noise: from fewer random sums than entries; from unequal shares of 10 and 30."""
     hooks.ENTRIES = 16
     inside = listened(shards(range(400), 16), 16, span=300, hook=allreduce_hook)
     unequal = (10, 30)[rank]
@@ -470,7 +470,7 @@ def _accumulated(rank):
 
 
 def _scaler(rank):
-    """With a scaler that grows every third step, and one worker's gradient not finite at two steps; beside the plain."""
+    """With a scaler that grows every third step, and one worker's gradient not finite at two steps; and without a scaler."""
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=3)
     ddp, state = listening(scaler=scaler)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.0)
@@ -494,7 +494,7 @@ def _jobs(rank):
     }
     network = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2))
     embedding, state = listening(model=network)
-    with contextlib.suppress(RuntimeError):  # PyTorch's own, of sparse gradients
+    with contextlib.suppress(RuntimeError):  # PyTorch's, about sparse gradients
         embedding(torch.arange(3)).sum().backward()
     return outcomes | {"sparse": state.refusal}
 
@@ -535,13 +535,13 @@ def _meters(rank):
 
 
 def as_torchrun(rank):
-    """What it tells one of two processes."""
+    """What it sets in each process."""
     ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= ranks | {"MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
 
 
 def _accelerate(rank, accumulated):
-    """The loop of the theory page: 16 examples of a worker, once or twice a step."""
+    """The loop of the theory page: 16 examples per worker, once or twice a step."""
     from accelerate import Accelerator
 
     as_torchrun(rank)
@@ -563,7 +563,7 @@ def _accelerate(rank, accumulated):
 
 
 def _trainer(rank):
-    """Hugging Face's Trainer: 16 examples of a worker, twice a step."""
+    """Hugging Face's Trainer: 16 examples per worker, twice a step."""
     as_torchrun(rank)
     settings = {"ddp_backend": "gloo", "disable_tqdm": True, "gradient_accumulation_steps": 2}
     callback = noise_meter.trainer_callback(span=300)
@@ -623,7 +623,7 @@ def test_accelerate_in_two_processes_finds_a_planted_noise_scale(accumulated):
 
 
 def test_accumulated_gradients_are_those_of_all_their_examples(two):
-    """A planted noise scale, of eight groups and of two; what is told of all of a worker's is noticed."""
+    """A planted noise scale, from eight groups and from two; being told all of a worker's is noticed."""
     outcomes = two["_accumulated"]
     assert outcomes["of a pass"] == outcomes["counted"]
     assert outcomes["counted"]["trace"] == pytest.approx(PLANTED, rel=0.1) == outcomes["at once"]["trace"]

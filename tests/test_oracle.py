@@ -39,7 +39,7 @@ def planned_records():
 
 
 def steps_to_result():
-    """Of the searches of every study: the fewest steps to each goal, as their records tell them."""
+    """For the searches of every study: the fewest steps to each goal, as their records say."""
     steps = {}
     for name, study in plans.STUDIES.items():
         lines = []
@@ -49,7 +49,7 @@ def steps_to_result():
         fewest, met = by_record.min(), by_record.count().eq(by_record.size(), axis=0)
         for row, (file, cell) in enumerate(files.items()):
             columns = [f"steps@{goal:g}" for goal in cell.work.goals]
-            # As of a table read by itself: whole numbers where every trial met every goal
+            # As in a table read by itself: whole numbers where every trial met every goal
             kind = int if met.loc[row, columns].all() else float
             best = {goal: kind(fewest.at[row, goal]) for goal in columns}
             lines.append(f"{file.stem} {cell.workload} {best}")
@@ -58,7 +58,7 @@ def steps_to_result():
 
 
 def judged_claims():
-    """Of every claim and finding, its verdicts on the papers' networks and on ours, and the verdict,
+    """For every claim and finding, its verdicts on the papers' networks and ours, and the verdict,
     effect with interval and number of searches on each."""
     judged = {}
     for key, claim in claims.every().items():
@@ -77,7 +77,7 @@ def rounded(value):
 
 
 def close(value, expected):
-    """Equal, numbers but for a last digit."""
+    """Equal, numbers up to a last digit."""
     if isinstance(expected, dict):
         same = value.keys() == expected.keys()
         return same and all(close(value[key], expected[key]) for key in expected)

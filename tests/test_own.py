@@ -1,5 +1,5 @@
 """A reader's own workload gives the same records in every thread and process, or none: what differs
-in silence is refused (what is wrong in a file, tests/test_wrong_workloads.py tries).
+silently is refused (wrong files are tried in tests/test_wrong_workloads.py).
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ def network(name, seed):
 
 
 def with_data(line):
-    """The workload with a further line on its data."""
+    """The workload with a further line about its data."""
     return GOOD.replace("    return Own", f"    {line}\n    return Own")
 
 
@@ -112,7 +112,7 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
 
 @pytest.mark.parametrize("field", ["workload", "algorithm"])
 def test_no_file_that_a_record_names_is_run(write, tmp_path, field):
-    """Whoever may write into data/ gets nothing executed."""
+    """Whoever can write into data/ gets nothing executed."""
     folder, ran = tmp_path / "data", tmp_path / "ran"
     study = grid(write(), [4], ["sgd"], [0.0], trials=2)
     name = study.searches[0].workload
@@ -181,7 +181,7 @@ def test_initialisations_do_not_depend_on_threads(write):
     expected = [flattening.flatten(network(name, seed)) for seed in range(60)]
     stop = threading.Event()
 
-    def disturb():  # what another thread of a worker does, which begins a cell of the book's own
+    def disturb():  # what a worker's other thread does when it begins a cell of the book's own
         while not stop.is_set():
             models.build("mlp-64x2")
 
@@ -396,7 +396,7 @@ def test_a_readers_interrupt_is_one(write):
 
 
 def test_goals_may_be_found_out_or_stand_in_the_name(write):
-    """Until they are found out, a search goes on to what nobody meets."""
+    """Until they are found out, a search goes on to a goal nobody meets."""
     text = GOOD.replace("(0.1, 0.2)", '"within 10 % of the best after 100 steps"')
     work = catalogue.workload(write(text))
     assert work.facts.within == own.Within(0.1, 100) and work.goals == (0.0,)

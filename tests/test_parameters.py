@@ -25,7 +25,7 @@ def notebook(**injected):
 
 
 def guarded(kind, value):
-    """What a chapter with one field of this type gets of a value."""
+    """What a chapter with a field of this type makes of a value."""
 
     @dataclass(frozen=True)
     class Single:
@@ -37,8 +37,8 @@ def guarded(kind, value):
 
 
 def test_the_defaults_pass_typed_among_what_a_notebook_keeps_for_itself():
-    own = {"_": "1", "_i12": "x = 1", "_3": 4, "_oh": {}, "__doc__": "", "_iii": "", "___": 2}
-    chosen = parameters.guard(Chosen, notebook(**own))
+    ipython = {"_": "1", "_i12": "x = 1", "_3": 4, "_oh": {}, "__doc__": "", "_iii": "", "___": 2}
+    chosen = parameters.guard(Chosen, notebook(**ipython))
     assert vars(chosen) == {"batch_size": 64, "learning_rate": 1.0, "budget": "cached"}
     assert type(chosen.learning_rate) is float
 
@@ -47,7 +47,7 @@ def test_the_defaults_pass_typed_among_what_a_notebook_keeps_for_itself():
     "injected, message",
     [
         ({"bach_size": 32}, "bach_size: 32 is unknown; did you mean batch_size"),
-        ({"cores": 4}, "cores: 4 is unknown"),  # a name that the chapter uses already
+        ({"cores": 4}, "cores: 4 is unknown"),  # a name that the chapter already uses
         ({"batch_size": "64"}, "batch_size: '64' is not allowed; it must be a valid integer"),
         ({"learning_rate": math.nan}, "learning_rate: nan is not .* a finite number"),
         ({"budget": "full!"}, "budget: 'full!' is not allowed; .* 'cached', 'smoke' or 'full'"),

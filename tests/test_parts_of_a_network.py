@@ -33,7 +33,7 @@ def test_one_worker_no_growth_and_no_cut_are_plain_sgd_bit_for_bit(search):
 
 
 def part(w, masks, scale):
-    """A worker's copy of the whole network, in which all hidden units but its own are dropped and those scaled."""
+    """A worker's copy of the whole network, in which all hidden units but its own are dropped and its own scaled."""
     net = models.build("mlp-64x2")
     nn.utils.vector_to_parameters(w.clone(), net.parameters())
     for place, units in zip((2, 4), masks):
@@ -42,7 +42,7 @@ def part(w, masks, scale):
 
 
 def written_back(w, copies):
-    """Every weight from the copy that has moved it, the outputs' biases from the first."""
+    """Every weight from the copy that moved it, the outputs' biases from the first."""
     after = [flatten(copy) for copy in copies]
     moved = torch.stack([copy != w for copy in after])
     moved[1:, -10:] = False
@@ -71,12 +71,12 @@ def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
                 optimizer.zero_grad()
                 cross_entropy(copy(data.x[mine]), data.y[mine]).backward()
                 optimizer.step()
-                if k:  # holds what it has been given
+                if k:  # keeps what it was given
                     copy[-1].bias.data.copy_(bias)
         w = written_back(w, copies)
     assert (together[0] - first).abs().max() > 0.05
     torch.testing.assert_close(together[0], w, rtol=1e-4, atol=1e-6)
-    numbers = 4 * (64 * 16 + 16 + 16 * 16 + 16 + 16 * 10) + 10  # that are trained, of all workers
+    numbers = 4 * (64 * 16 + 16 + 16 * 16 + 16 + 16 * 10) + 10  # trained, by all workers together
     assert parts.sent == numbers / workers and search.cell.batch_size == 32
 
 
@@ -104,7 +104,7 @@ def test_the_function_stays_as_the_network_grows():
 def reference(search, draws, stage, rate, steps):
     """One trial as ordinary modules, with a rate for every part: outputs [steps, images, 10]."""
     net, fresh = models.initialise(models.mlp(64, search.first, search.first), 0), draws[0]
-    parts, found = [torch.zeros_like(m.weight) for m in net if isinstance(m, nn.Linear)], []
+    parts, logits = [torch.zeros_like(m.weight) for m in net if isinstance(m, nn.Linear)], []
     for k in range(1, steps + 1):
         x, y = batch(k)
         loss = cross_entropy(net(x), y)
@@ -132,8 +132,8 @@ def reference(search, draws, stage, rate, steps):
                     part[:rows, :columns] = parts[n]
                     parts[n] = part
                 net = wide
-            found.append(net(IMAGES))
-    return torch.stack(found)
+            logits.append(net(IMAGES))
+    return torch.stack(logits)
 
 
 def batch(k):
@@ -146,13 +146,13 @@ def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
     search, stage, rate, steps = Growing(16, 2, scaled=scaled), 4, 0.2, 11
     method, w = training.growing(search, None)[1], training.narrow([0])
     buffers, executor = method.begin(w, LAYERS), batched.BatchedExecutor(WHOLE)
-    draws, found = buffers["fresh"].clone(), []
+    draws, logits = buffers["fresh"].clone(), []
     drawn = {"learning_rate": torch.tensor([[rate]]), "stage": torch.tensor([[float(stage)]])}
     for k in range(1, steps + 1):
         _, g, _ = executor.gradients(w, *batch(k))
         method.step(w, g, buffers, drawn, k, LAYERS)
-        found.append(outputs(w)[0])
-    torch.testing.assert_close(torch.stack(found), reference(search, draws, stage, rate, steps), rtol=1e-3, atol=1e-4)
+        logits.append(outputs(w)[0])
+    torch.testing.assert_close(torch.stack(logits), reference(search, draws, stage, rate, steps), rtol=1e-3, atol=1e-4)
 
 
 DEEP = models.build("mlp-64x4")
@@ -163,14 +163,14 @@ def trained(arm, stages, rate=0.2, steps=9):
     """Weights of two trials before and after each step, as the engine takes them; and the codes."""
     method = training.halves(Halves(arm), None)[1]
     w = torch.stack([flatten(models.fresh("mlp-64x4", seed)) for seed in (0, 1)])
-    buffers, executor, found = method.begin(w, DEEP_LAYERS), batched.BatchedExecutor(DEEP), [w.clone()]
+    buffers, executor, path = method.begin(w, DEEP_LAYERS), batched.BatchedExecutor(DEEP), [w.clone()]
     codes = buffers["codes"].clone()
     drawn = {"learning_rate": torch.full((2, 1), rate), "stage": torch.tensor(stages)[:, None]}
     for k in range(1, steps + 1):
         _, g, _ = method.gradient(executor, w, batch(k), None, buffers)
         method.step(w, g, buffers, drawn, k, DEEP_LAYERS)
-        found.append(w.clone())
-    return torch.stack(found), codes
+        path.append(w.clone())
+    return torch.stack(path), codes
 
 
 def descend(net, loss, rate=0.2):
@@ -181,10 +181,10 @@ def descend(net, loss, rate=0.2):
 
 def by_halves(seed, stage, codes, recovered, steps=9):
     """One trial, half by half, as ordinary modules."""
-    net, found = models.fresh("mlp-64x4", seed), []
+    net, path = models.fresh("mlp-64x4", seed), []
     left, right = net[:5], net[5:]
     assert isinstance(left[-1], nn.ReLU) and sum(p.numel() for p in left.parameters()) == training.CUT
-    found.append(flatten(net))
+    path.append(flatten(net))
     for k in range(1, steps + 1):
         x, y = batch(k)
         if k <= stage:
@@ -193,8 +193,8 @@ def by_halves(seed, stage, codes, recovered, steps=9):
             descend(net, cross_entropy(net(x), y))
         else:
             descend(right, cross_entropy(right(left(x).detach()), y))
-        found.append(flatten(net))
-    return torch.stack(found)
+        path.append(flatten(net))
+    return torch.stack(path)
 
 
 @pytest.mark.parametrize("arm", ["halves", "recovered"])
@@ -207,7 +207,7 @@ def test_halves_train_as_modules_of_their_own_do(arm):
 
 
 def planted(arms, sizes, missed=(), replicates=(1, 2)):
-    """Two trials a search: of these costs times its number the first takes all to 0.04, unless missed, and half of them to
+    """Two trials a search, at these costs times its number: the first takes all to 0.04, unless missed, and half of them to
     0.1; the second misses 0.04 and takes all to 0.1.
     """
     rows = []
@@ -244,8 +244,8 @@ def test_growth_is_judged_by_the_searches_that_met_a_goal(monkeypatch):
 
 
 def test_halves_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
-    whole, apart, recovered = HALVES.values()
-    arms = {whole: {"steps": 1.0}, apart: {"steps": 3.0}, recovered: {"steps": 2.0}}
+    joint, apart, recovered = HALVES.values()
+    arms = {joint: {"steps": 1.0}, apart: {"steps": 3.0}, recovered: {"steps": 2.0}}
     plant(monkeypatch, "halves", arms, (16, 64), {(apart, 16), (recovered, 64)}, replicates=(1, 2, 3))
     first, second = claims.halves_apart()
     assert [(g.effect, g.n) for g in (first, second)] == [(1, 3), (0, 3)]
@@ -254,18 +254,18 @@ def test_halves_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
 
 
 def test_costs_are_counted_from_the_steps_of_every_stage(monkeypatch):
-    """One trial, with batches of 16: 16 units for 4 steps, 32 for 4 and 64 for 2; halves that meet the whole after 2 x 4."""
-    found = pd.DataFrame({"batch_size": [16], "stage": [4.0], "steps@0.1": [10.0]})
-    grown = found.assign(first=16, doublings=2, scaled=False, by_norm=True)
+    """One trial, with batches of 16: 16 units for 4 steps, 32 for 4 and 64 for 2; halves that are joined after 2 x 4."""
+    trial = pd.DataFrame({"batch_size": [16], "stage": [4.0], "steps@0.1": [10.0]})
+    grown = trial.assign(first=16, doublings=2, scaled=False, by_norm=True)
     monkeypatch.setattr(Collection, "results", lambda self: grown.copy())
     adds = [2 * 64 * w + 3 * w * w + 3 * 10 * w for w in (16, 32, 64)]
     assert parts.growing()["adds"].item() == 16 * np.dot(adds, [4, 4, 2])
-    cut = pd.concat([found.assign(arm=arm) for arm in HALVES], ignore_index=True)
+    cut = pd.concat([trial.assign(arm=arm) for arm in HALVES], ignore_index=True)
     monkeypatch.setattr(Collection, "results", lambda self: cut.copy())
-    once, both = 1350 * 64, 2 * 16 * 64
-    assert parts.halves()["sent"].to_list() == [10 * both, once, once + 2 * both]
+    once, both_ways = 1350 * 64, 2 * 16 * 64
+    assert parts.halves()["sent"].to_list() == [10 * both_ways, once, once + 2 * both_ways]
     apart = pd.DataFrame({"workers": [1, 4], "batch_size": [64, 16], "local_steps": [1, 20], "sent": 100.0, "steps@0.1": 30.0})
     monkeypatch.setattr(Collection, "results", lambda self, planned: apart.copy())
-    told = parts.subnetworks()
-    assert told["size"].to_list() == [4, 4] and told["sent"].to_list() == [3000, 200]
-    assert told["adds"].to_list() == [30 * 16 * (2 * 64 * w + 3 * w * w + 30 * w) for w in (64, 16)]
+    rows = parts.subnetworks()
+    assert rows["size"].to_list() == [4, 4] and rows["sent"].to_list() == [3000, 200]
+    assert rows["adds"].to_list() == [30 * 16 * (2 * 64 * w + 3 * w * w + 30 * w) for w in (64, 16)]

@@ -16,7 +16,7 @@ torch.set_num_threads(1)
 
 
 def two_convolutions():
-    """Padding, strides, and images that are not square, on which rows and columns would be found out if exchanged."""
+    """Padding, strides, and images that are not square, which reveal whether rows and columns are exchanged."""
     return nn.Sequential(
         nn.Conv2d(2, 3, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(3, 4, 2), nn.ReLU(),
         nn.Flatten(), nn.Linear(24, 7), nn.ReLU(), nn.Linear(7, 5),
@@ -82,7 +82,7 @@ def after_five_rounds(s):
 
 
 def plain_muon(net, mask, batches, rate, momentum, ratio):
-    """One trial by a module, singular values and torch's Adam; kernels as torch lays them."""
+    """One trial by a module, singular values and torch's Adam; kernels as torch lays them out."""
     weights = [p for p in net.parameters() if p.dim() > 1][:-1]
     others = [p for p in net.parameters() if all(p is not q for q in weights)]
     adam = torch.optim.Adam(others, lr=ratio * rate, betas=(0.9, 0.95), eps=1e-10)
@@ -112,16 +112,16 @@ def test_muon_is_a_plain_muon_of_every_trial(network, sparse):
     assert mask is None or not path[:, mask == 0].any()
     for t, net in enumerate(nets):
         in_place_of(net, w[t])
-        own = plain_muon(net, None if mask is None else mask[t], batches, *(drawn[name][t].item() for name in muon.SPACE))
-        assert torch.allclose(path[:, t], own, rtol=1e-4, atol=2e-6), network
+        plain = plain_muon(net, None if mask is None else mask[t], batches, *(drawn[name][t].item() for name in muon.SPACE))
+        assert torch.allclose(path[:, t], plain, rtol=1e-4, atol=2e-6), network
 
 
 # --- K-FAC ------------------------------------------------------------------------------------------------------------
 
 
 def plain_factors(net, x, y):
-    """Factors of every layer, an example at a time: patches by hand, each example's own loss."""
-    found, seen = {}, []
+    """Factors of every layer, one example at a time: patches by hand, each example's own loss."""
+    factors, seen = {}, []
     layers = [m for m in net if isinstance(m, (nn.Linear, nn.Conv2d))]
 
     def keep(m, inputs, out):
@@ -141,12 +141,12 @@ def plain_factors(net, x, y):
                 inputs = [h[:, i * s : i * s + k, j * s : j * s + k].reshape(-1) for i, j in places]
                 outputs = [out.grad[0, :, i, j] for i, j in places]
             inputs = [torch.cat([v, torch.ones(1, dtype=v.dtype)]) for v in inputs]
-            a, g = found.setdefault(m, (0, 0))
+            a, g = factors.setdefault(m, (0, 0))
             a = a + sum(torch.outer(v, v) for v in inputs) / len(x)
-            found[m] = a, g + sum(torch.outer(v, v) for v in outputs) / len(outputs) / len(x)
+            factors[m] = a, g + sum(torch.outer(v, v) for v in outputs) / len(outputs) / len(x)
     for hook in hooks:
         hook.remove()
-    return found
+    return factors
 
 
 def plain_kfac(net, mask, batches, rate, momentum, damping, most=1e-3):
@@ -193,8 +193,8 @@ def test_kfac_is_a_plain_kfac_of_every_trial(network, sparse, kind, name, most):
     assert mask is None or not path[:, mask == 0].any()
     for t, net in enumerate(nets):
         in_place_of(net, w[t])
-        own = plain_kfac(net, None if mask is None else mask[t], batches, *(drawn[one][t].item() for one in kfac.SPACE), most)
-        assert torch.allclose(path[:, t] - w[t], own - w[t], rtol=1e-4, atol=1e-6)
+        plain = plain_kfac(net, None if mask is None else mask[t], batches, *(drawn[axis][t].item() for axis in kfac.SPACE), most)
+        assert torch.allclose(path[:, t] - w[t], plain - w[t], rtol=1e-4, atol=1e-6)
 
 
 # --- SOAP -------------------------------------------------------------------------------------------------------------
@@ -231,35 +231,35 @@ def an_orthogonal(side):
 
 
 def plain_soap(slopes, w, trial, every):
-    """One trial, a matrix at a time, the mean in the weights' own coordinates, as the authors' code keeps it."""
+    """One trial, one matrix at a time, the mean in the weights' own coordinates, as the authors' code keeps it."""
     rate, beta1, beta2 = (values[trial].item() for values in SHARED.values())
     w, path = w[trial].clone(), []
     state = {layer.name: {"m": 0, "v": 0, "L": 0, "R": 0} for layer in MATRICES}
     for k, slope in enumerate(slopes[:, trial]):
         for layer in MATRICES:
-            own, g = state[layer.name], slope[layer.where]
+            buf, g = state[layer.name], slope[layer.where]
             g = g.view(layer.shape[0], -1) if layer.kind else g[:, None]
             if k == 0:
-                own["U"], own["V"] = (an_orthogonal(n) if layer.kind else torch.eye(n, dtype=g.dtype) for n in g.shape)
+                buf["U"], buf["V"] = (an_orthogonal(n) if layer.kind else torch.eye(n, dtype=g.dtype) for n in g.shape)
             else:
-                own["m"] = beta1 * own["m"] + (1 - beta1) * g
-                own["v"] = beta2 * own["v"] + (1 - beta2) * (own["U"].T @ g @ own["V"]) ** 2
-                mean = own["U"].T @ own["m"] @ own["V"] / (1 - beta1**k)
-                move = own["U"] @ (mean / ((own["v"] / (1 - beta2**k)).sqrt() + 1e-8)) @ own["V"].T
+                buf["m"] = beta1 * buf["m"] + (1 - beta1) * g
+                buf["v"] = beta2 * buf["v"] + (1 - beta2) * (buf["U"].T @ g @ buf["V"]) ** 2
+                mean = buf["U"].T @ buf["m"] @ buf["V"] / (1 - beta1**k)
+                move = buf["U"] @ (mean / ((buf["v"] / (1 - beta2**k)).sqrt() + 1e-8)) @ buf["V"].T
                 w[layer.where] -= rate * move.reshape(-1)
-            own["L"], own["R"] = beta2 * own["L"] + g @ g.T, beta2 * own["R"] + g.T @ g
+            buf["L"], buf["R"] = beta2 * buf["L"] + g @ g.T, beta2 * buf["R"] + g.T @ g
             if layer.kind and k and k % every == 0:
                 for side, average, dim in (("U", "L", 0), ("V", "R", 1)):
-                    ahead = own[average] @ own[side]
-                    order = (own[side] * ahead).sum(0).argsort(descending=True)
-                    own[side], own["v"] = torch.linalg.qr(ahead[:, order])[0], own["v"].index_select(dim, order)
+                    ahead = buf[average] @ buf[side]
+                    order = (buf[side] * ahead).sum(0).argsort(descending=True)
+                    buf[side], buf["v"] = torch.linalg.qr(ahead[:, order])[0], buf["v"].index_select(dim, order)
         path.append(w.clone())
     return torch.stack(path)
 
 
 @pytest.mark.parametrize(("name", "every"), [("soap", 1), ("soap-10", 10)])
 def test_soap_is_a_plain_soap_of_every_trial(name, every, monkeypatch):
-    """From first axes that both are given: those of a gradient of low rank are not unique."""
+    """Both are given the same first axes: those of a low-rank gradient are not unique."""
     monkeypatch.setattr(torch.linalg, "eigh", lambda a: (None, an_orthogonal(len(a)).flip(1)))
     slopes, w = drawn_slopes(25), torch.ones(2, 33, dtype=torch.float64)
     path = path_of(name, slopes, w)
@@ -277,7 +277,7 @@ def test_soap_without_axes_is_adam_from_its_second_step_to_the_bit(monkeypatch):
 
 @pytest.mark.parametrize("name", ["soap", "soap-10", "adam"])
 def test_soap_does_not_see_a_rotation_and_adam_does(name):
-    """A quadratic loss of a square matrix, and the same with rows and columns turned; tiny coordinates keep few digits."""
+    """A quadratic loss of a square matrix, and the same with rows and columns rotated; tiny coordinates keep few digits."""
     u, v = an_orthogonal(6), an_orthogonal(6).T @ an_orthogonal(6).flip(1)
     layers = (flattening.Layer("square", slice(0, 36), (6, 6), "linear"),)
     aim, curves = drawn_slopes(2, 36, seed=1).unflatten(2, (6, 6))
@@ -293,6 +293,6 @@ def test_soap_does_not_see_a_rotation_and_adam_does(name):
         return turned(slope((u.T @ w.view(-1, 6, 6) @ v.T).flatten(1)))
 
     w = drawn_slopes(1, 36, seed=2)[0]
-    path, other = (path_of(name, [f] * 15, start, layers) for f, start in ((slope, w), (slope_turned, turned(w))))
-    alike = [torch.allclose(turned(a), b, rtol=0, atol=1e-4) for a, b in zip(path, other)]
+    path, turned_path = (path_of(name, [f] * 15, start, layers) for f, start in ((slope, w), (slope_turned, turned(w))))
+    alike = [torch.allclose(turned(a), b, rtol=0, atol=1e-4) for a, b in zip(path, turned_path)]
     assert all(alike) if name != "adam" else not any(alike)

@@ -37,7 +37,7 @@ from lib.workloads.catalogue import workload
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
-    """A folder of records, and the searches it holds: one in a network half pruned, and two of dense ones and sparse ones."""
+    """A folder of records, and the searches it holds: dense, half pruned, and half pruned with SGD."""
     folder = tmp_path_factory.mktemp("data")
     dense, sparse = (Spec("digits-mlp", 256, "momentum", s, trials=16, hits=3) for s in (0.0, 0.5))
     walk = Spec("digits-mlp", 256, "sgd", 0.5, trials=8, hits=1, replicate=3, split=3)
@@ -58,17 +58,17 @@ def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_cur
     curvature, end = torch.linspace(0.5, 8, 30), torch.randn(30, generator=random)
     for _ in range(20):
         w = end + torch.randn(30, generator=random)
-        found = walking.toward(curvature * (w - end), w, end)
-        assert 0.5 <= found["secant"] <= found["bound"] <= 8
-        assert found["cosine"] == pytest.approx(found["secant"] / found["bound"])
-        assert found["cosine"] >= 2 * (0.5 * 8) ** 0.5 / 8.5  # Kantorovich's inequality
+        constants = walking.toward(curvature * (w - end), w, end)
+        assert 0.5 <= constants["secant"] <= constants["bound"] <= 8
+        assert constants["cosine"] == pytest.approx(constants["secant"] / constants["bound"])
+        assert constants["cosine"] >= 2 * (0.5 * 8) ** 0.5 / 8.5  # Kantorovich's inequality
     along = F.one_hot(torch.tensor(29), 30)
     steepest = walking.toward(curvature * along, end + along, end)
     assert steepest["secant"] == pytest.approx(8)
 
 
 def expected(lengths, momentum=0.0):
-    """Cosine [n] of each random gradient with the way ahead, in endless dimensions, from what each adds to each step."""
+    """Cosine [n] of each random gradient with the way ahead, in infinite dimensions, from what each adds to each step."""
     n = len(lengths)
     kept = np.tril(momentum ** np.clip(np.subtract.outer(np.arange(n), np.arange(n)), 0, None))  # [step, gradient]
     reach = np.cumsum(kept[::-1], axis=0)[::-1] * lengths  # [from, gradient]: what it adds from this step to the end
@@ -77,15 +77,15 @@ def expected(lengths, momentum=0.0):
 
 def test_a_random_walk_points_to_its_end_by_one_over_the_root_of_the_steps_left():
     n, free = 100, torch.ones(10_000)
-    found = walking.random_walk(np.ones(n), free, {1, 20, 60, 91, 100}, torch.Generator().manual_seed(0))
-    assert found == pytest.approx({1: 0.1, 20: 81**-0.5, 60: 41**-0.5, 91: 10**-0.5, 100: 1}, abs=0.03)
+    cosines = walking.random_walk(np.ones(n), free, {1, 20, 60, 91, 100}, torch.Generator().manual_seed(0))
+    assert cosines == pytest.approx({1: 0.1, 20: 81**-0.5, 60: 41**-0.5, 91: 10**-0.5, 100: 1}, abs=0.03)
     lengths = np.geomspace(1, 30, n)
     uneven = walking.random_walk(lengths, free, {30, 99}, torch.Generator().manual_seed(0))
     assert uneven == pytest.approx({30: expected(lengths)[29], 99: expected(lengths)[98]}, abs=0.03)
 
 
 class Still:
-    """In the place of a rerun: a method's updates with whatever gradients there are."""
+    """In place of a rerun: a method's updates with whatever gradients there are."""
 
     def __init__(self, how, w, values):
         self.how, self.w, self.values, self.buffers, self.step = how, w, values, how.begin(w, ()), 0
@@ -102,8 +102,8 @@ def test_random_gradients_lead_through_the_method_as_theory_says():
     rerun = Still(method("momentum"), torch.zeros(1, size), values)
     rerun.executor = walking.Anywhere(lengths, torch.ones(size), torch.Generator().manual_seed(0))
     left = walking.walked(rerun, n, set(range(1, n + 1)))
-    found = [walking.cosine(g, w - left.end) for w, g in left.seen.values()]
-    assert found == pytest.approx(expected(lengths, 0.8), abs=0.04)
+    cosines = [walking.cosine(g, w - left.end) for w, g in left.seen.values()]
+    assert cosines == pytest.approx(expected(lengths, 0.8), abs=0.04)
     assert left.norms == pytest.approx(lengths, rel=1e-4)
 
 
@@ -186,28 +186,28 @@ def population(total, seed=0, d=50, signal=0.5):
 
 def test_the_noise_scale_of_endless_data_and_its_interval():
     """|G|^2 = 0.25 and tr(Sigma) = 50 are planted: a noise scale of 200 examples, in about 90 % of the intervals."""
-    held, ratios = [], []
+    covered, ratios = [], []
     for seed in range(60):
         products = noise_scale.gram(population(4000, seed).view(-1, 20, 50).mean(1))
         ratios.append(noise_scale.estimate(products, 20))
         low, high = noise_scale.interval(products, 20, draws=100)
-        held.append(low <= 200 <= high)
+        covered.append(low <= 200 <= high)
     trace, square = np.mean(ratios, axis=0)
     planted = trace / square
-    assert planted == pytest.approx(200, rel=0.03) and 0.78 <= np.mean(held) <= 0.99
+    assert planted == pytest.approx(200, rel=0.03) and 0.78 <= np.mean(covered) <= 0.99
 
 
 def path(sparsity, trial=0, **values):
     steps = np.array([1, 2, 4, 8])
-    own = {"lipschitz": 2.0, "along": 1.5, "spectral": 6.0, "square": 0.5, "trace": 30.0, "noise_scale": 60.0, **values}
+    columns = {"lipschitz": 2.0, "along": 1.5, "spectral": 6.0, "square": 0.5, "trace": 30.0, "noise_scale": 60.0, **values}
     return pd.DataFrame({
         "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trials": 9, "replicate": 0, "split": 0,
-        "trial": trial, "step": steps, "loss": [2.0, 1.5, 1.0, 0.5], **own,
+        "trial": trial, "step": steps, "loss": [2.0, 1.5, 1.0, 0.5], **columns,
     })  # fmt: skip
 
 
 def several(sparsity, middle, sizes=(64,), count=3, spread=0.1, seed=0, **about):
-    """Paths whose Lipschitz constants scatter about a value, ten times as large at every further batch size."""
+    """Paths whose Lipschitz constants scatter about a value, ten times as large at each next batch size."""
     random = np.random.default_rng(seed)
     return pd.concat([
         path(sparsity, trial, lipschitz=middle * 10**i * random.lognormal(0, spread)).assign(batch_size=size, **about)
@@ -221,23 +221,23 @@ def test_searches_are_compared_by_batch_size_and_their_paths_are_no_repeats():
 
     sizes = (16, 64, 256)
     paths = pd.concat([several(0.0, 2.0, sizes), several(0.9, 1.0, sizes, count=6, spread=0.4, seed=1)])
-    found = followed_paths.lipschitz_ratios(followed_paths.typical(paths))["w", "sgd"]
+    ratio = followed_paths.lipschitz_ratios(followed_paths.typical(paths))["w", "sgd"]
     logs = np.log(paths.groupby(["sparsity", "batch_size", "trial"]).lipschitz.first()).groupby(level=[0, 1]).mean()
     test = stats.ttest_rel(logs[0.9], logs[0.0])
     low, high = test.confidence_interval(0.9)
-    assert (found.value, found.low, found.high) == pytest.approx(((logs[0.9] - logs[0.0]).mean(), low, high), rel=1e-6)
-    assert found.n == 1 and found.freedom == test.df
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx(((logs[0.9] - logs[0.0]).mean(), low, high), rel=1e-6)
+    assert ratio.n == 1 and ratio.freedom == test.df
 
 
 def test_smoothness_is_judged_by_network_and_one_search_decides_nothing(monkeypatch):
     rough = {"workload": "mnist-simple-cnn"}
-    own = [several(0.0, 1.0, **rough), several(0.9, 30.0, seed=3, **rough)]
+    paper_rows = [several(0.0, 1.0, **rough), several(0.9, 30.0, seed=3, **rough)]
     about = {"workload": "digits-mlp", "sizes": (16, 64, 256)}
-    found = pd.concat([*own, several(0.0, 1.0, **about), several(0.9, 0.4, seed=5, **about)])
-    monkeypatch.setattr(tracks, "every", lambda: found)
-    told = judged(registered()["L7"], roughness.roughness())
-    assert (told.theirs, told.ours) == ("unclear", "unclear")
-    assert {g.name: (g.own, g.n, g.verdict) for g in told.groups} == {
+    paths = pd.concat([*paper_rows, several(0.0, 1.0, **about), several(0.9, 0.4, seed=5, **about)])
+    monkeypatch.setattr(tracks, "every", lambda: paths)
+    judgement = judged(registered()["L7"], roughness.roughness())
+    assert (judgement.theirs, judgement.ours) == ("unclear", "unclear")
+    assert {g.name: (g.own, g.n, g.verdict) for g in judgement.groups} == {
         "Simple-CNN on MNIST, SGD": (True, 1, "no verdict"), "MLP on digits, SGD": (False, 1, "no verdict"),
     }  # fmt: skip
 
@@ -287,13 +287,13 @@ def test_a_winner_trained_again_meets_the_goal_at_its_step_and_not_before(tmp_pa
 
 
 def test_dense_and_pruned_winners_are_paired_by_search():
-    """One search lacks a batch size when pruned; each pruned winner errs on one share in a hundred more than the dense one."""
+    """One search lacks a batch size when pruned; each pruned winner's error is 0.01 above that of the dense one."""
     dense = pd.DataFrame({"workload": "digits-mlp", "goal": 0.05, "sparsity": 0.0, "batch_size": [1, 2] * 3,
                           "replicate": [1, 1, 2, 2, 3, 3], "split": 0, "test": [0.05, 0.5, 0.06, 0.07, 0.04, 0.04]})  # fmt: skip
     pruned = dense.assign(sparsity=0.9, test=dense.test + 0.01).drop(1)
-    (found,) = sparsity.of_winners(pd.concat([dense, pruned])).itertuples()
-    assert (found.dense, found.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
-    assert (found.more_low, found.more, found.more_high, found.n) == pytest.approx((0.01, 0.01, 0.01, 3))
+    (row,) = sparsity.of_winners(pd.concat([dense, pruned])).itertuples()
+    assert (row.dense, row.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
+    assert (row.more_low, row.more, row.more_high, row.n) == pytest.approx((0.01, 0.01, 0.01, 3))
 
 
 # --- the code that measures ---
@@ -301,7 +301,7 @@ def test_dense_and_pruned_winners_are_paired_by_search():
 
 @pytest.fixture
 def edit(monkeypatch):
-    """Changes a module's text as far as digests of code see."""
+    """Changes a module's text as digests of code see it."""
 
     def edit(module, old, new):
         text = codes.TEXTS.get(module, b"").decode()
@@ -362,30 +362,30 @@ def test_code_is_the_same_wherever_it_lies_and_whatever_is_said_of_it(old, new, 
 def test_other_code_measures_anew_beside_what_is_on_record(edit, tmp_path, monkeypatch):
     steps = iter((10.0, 20.0))
     monkeypatch.setattr(Local, "measure", lambda self: pd.DataFrame({"steps": [next(steps)]}))
-    asked = [Local("inner method", 1, 5, 16)]
-    LOCAL.run(asked, tmp_path)
+    requested = [Local("inner method", 1, 5, 16)]
+    LOCAL.run(requested, tmp_path)
     (old,) = tmp_path.rglob("*.csv")
     edit("chapters.disputed.local_steps_experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
-    assert LOCAL.missing(asked, tmp_path) == LOCAL.outdated(asked, tmp_path) == asked
-    table = LOCAL.results(asked, tmp_path)
+    assert LOCAL.missing(requested, tmp_path) == LOCAL.outdated(requested, tmp_path) == requested
+    table = LOCAL.results(requested, tmp_path)
     assert "(1 of them by other code than today’s)" in boxes.sources(table)
     assert table.steps.tolist() == [10]
-    LOCAL.run(asked, tmp_path)
-    new = LOCAL.record(asked[0], tmp_path)
+    LOCAL.run(requested, tmp_path)
+    new = LOCAL.record(requested[0], tmp_path)
     assert {*tmp_path.rglob("*.csv")} == {old, new} and store.head(new)["code"] in new.name
-    table = LOCAL.results(asked, tmp_path)
+    table = LOCAL.results(requested, tmp_path)
     assert table.steps.tolist() == [20] and "by other code" not in boxes.sources(table)
-    assert LOCAL.missing(asked, tmp_path) == []
+    assert LOCAL.missing(requested, tmp_path) == []
     # Declared to measure the same: the old one stands for both
     listed = f"{codes.LISTED['local-steps/Search']} {codes.digest(Local)}"
     monkeypatch.setitem(codes.LISTED, "local-steps/Search", listed)
-    assert LOCAL.record(asked[0], tmp_path) == old
-    assert LOCAL.results(asked, tmp_path).attrs["other_code"] == 0
+    assert LOCAL.record(requested[0], tmp_path) == old
+    assert LOCAL.results(requested, tmp_path).attrs["other_code"] == 0
 
 
 def test_data_lists_the_code_of_every_experiment():
-    """If changed code measures the same, put its line as shown; else leave its last code alone."""
-    collections = [one for one in EXPERIMENTS.values() if isinstance(one, Collection)]
-    kinds = {(one.name, type(what)) for one in collections for what in one.planned()}
+    """If changed code measures the same, put its line as shown; else leave only its last code."""
+    collections = [entry for entry in EXPERIMENTS.values() if isinstance(entry, Collection)]
+    kinds = {(entry.name, type(what)) for entry in collections for what in entry.planned()}
     lacking = codes.unlisted(kinds)
     assert not lacking, "\n".join(["data/codes.yaml lacks, or has too many of", *lacking])

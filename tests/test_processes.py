@@ -79,7 +79,7 @@ def test_the_reference_is_plain_momentum(digits):
 
 @pytest.fixture
 def children():
-    """The processes that the test has started and that live."""
+    """The live processes that the test has started."""
     before = set(multiprocessing.active_children())
     return lambda: [*set(multiprocessing.active_children()) - before]
 
@@ -139,7 +139,7 @@ def weights(system):
 
 
 def outcome(rank, training, name, x, y):
-    """weights after the steps, and sent: bytes of a step of each process, once warmed up."""
+    """weights: after the steps; sent: bytes per step of each process, once warmed up."""
     alone = name in ("one", "simulated")
     system = None if alone and rank else SYSTEMS[name](training, rank, x[:1])
     sent = []
@@ -183,12 +183,12 @@ def test_sparse_messages_take_the_steps_of_the_simulation_and_no_others(by_frame
 @pytest.mark.skipif(np.isnan(frameworks.sent()), reason="Linux alone counts the bytes of a connection")
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda t: t.model)
 def test_processes_send_what_their_collectives_say(training, by_framework):
-    """gloo adds headers: some hundred bytes a message."""
+    """gloo adds headers: some hundred bytes per message."""
     sent = {name: np.array(outcome["sent"]) for name, outcome in by_framework[training].items()}
     count = models.parameter_count(models.build(training.model))
     value = torch.finfo(training.type).bits // 8
     features = {"digits-cnn": 16 * 4 * 4, "mlp-64x2": 64}[training.model]
-    expected = {  # bytes, and of headers at most
+    expected = {  # bytes, and at most for headers
         "ddp": (count * value, 1000),  # half is scattered, half gathered
         "fsdp": (2 * count * value, 5000),  # halves twice; a sum, as gloo does it
         "pipeline": (training.batch_size * features * value, 1000),
@@ -198,5 +198,5 @@ def test_processes_send_what_their_collectives_say(training, by_framework):
     for name, (payload, headers) in expected.items():
         assert (payload <= sent[name]).all() and sent[name].max() - payload < headers, name
     assert sent["one"].sum() == 0
-    once = sent["zero"].sum() - sent["ddp"].sum()  # besides, every parameter is told once
+    once = sent["zero"].sum() - sent["ddp"].sum()  # besides, every parameter is sent once
     assert 0 <= once - count * value < 2000

@@ -161,16 +161,16 @@ UNPRUNED = Search("digits-mlp", 32, "momentum", 0.5, trials=4, max_steps=40, hit
 
 def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path):
     cell, real = dataclasses.replace(UNPRUNED, messages=Messages(2, density=0.1)), one_search._scores
-    whole = one_search.train_search(cell)
+    reference = one_search.train_search(cell)
     monkeypatch.setattr(one_search, "_scores", lambda work, method, seed, *rest: real(work, method, seed, *rest) * (seed != 2))
-    found = one_search.train_search(cell)
+    outcome = one_search.train_search(cell)
     others = np.array([0, 1, 3])
-    assert found.status[2] == "infeasible" and found.cause[2] == "unpruned" and found.last_step[2] == 0
-    assert not (found.cause[others] == "unpruned").any()
-    assert np.array_equal(found.first[others], whole.first[others], equal_nan=True)
+    assert outcome.status[2] == "infeasible" and outcome.cause[2] == "unpruned" and outcome.last_step[2] == 0
+    assert not (outcome.cause[others] == "unpruned").any()
+    assert np.array_equal(outcome.first[others], reference.first[others], equal_nan=True)
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     kept = {"checkpoint": checkpoint.Checkpoint(tmp_path / "cell.part")}
     one_search.train_search(dataclasses.replace(cell, max_steps=10), **kept)
     again = one_search.train_search(cell, **kept)
-    assert again.steps == found.steps and not list(tmp_path.glob("*.set-aside"))
-    assert list(again.cause) == list(found.cause) and np.array_equal(again.first, found.first, equal_nan=True)
+    assert again.steps == outcome.steps and not list(tmp_path.glob("*.set-aside"))
+    assert list(again.cause) == list(outcome.cause) and np.array_equal(again.first, outcome.first, equal_nan=True)

@@ -40,23 +40,23 @@ def slow_replay(first, last, a, end, checks):
     ids=["dense", "sparse"],
 )
 def test_those_are_abandoned_that_an_independent_replay_names(cell, a, rungs):
-    every = one_search.train_search(dataclasses.replace(cell, hits=cell.trials, race=study.WATCHED, rungs=rungs))
+    full_search = one_search.train_search(dataclasses.replace(cell, hits=cell.trials, race=study.WATCHED, rungs=rungs))
     raced = one_search.train_search(dataclasses.replace(cell, race=a, rungs=rungs))
-    came = np.concatenate([every.fell, every.first], axis=1).tolist()
+    reached = np.concatenate([full_search.fell, full_search.first], axis=1).tolist()
     patience = [a * (1 + loss) for loss in vocabulary.LOSSES if rungs == "losses"] + [a] * len(cell.work.goals)
-    named = slow_replay(came, every.last_step.tolist(), patience, raced.steps, cell.checks)
+    named = slow_replay(reached, full_search.last_step.tolist(), patience, raced.steps, cell.checks)
     # The last hit ends a cell before anybody is abandoned.
     ended = (raced.status == "complete").sum() >= cell.hits
     named = [None if ended and g == raced.steps else g for g in named]
     assert any(named), "nobody was abandoned, and nothing was tested"
     left = [step if status == "abandoned" else None for status, step in zip(raced.status, raced.last_step.tolist())]
     assert left == named
-    known = np.where(every.first <= raced.last_step[:, None], every.first, np.nan)
-    np.testing.assert_array_equal(raced.first, known)
+    expected = np.where(full_search.first <= raced.last_step[:, None], full_search.first, np.nan)
+    np.testing.assert_array_equal(raced.first, expected)
 
 
 def test_a_race_that_nobody_can_lose_finds_the_same():
-    """Nobody can fall behind by a factor of 1e9, so that nothing but who is asked differs."""
+    """Nobody can fall behind by a factor of 1e9, so nothing differs but who is asked."""
     raced = one_search.train_search(dataclasses.replace(EXACT, race=1e9))
     same(one_search.train_search(EXACT), raced)
 
@@ -64,12 +64,12 @@ def test_a_race_that_nobody_can_lose_finds_the_same():
 @pytest.mark.parametrize("rungs", vocabulary.RUNGS)
 def test_a_replay_of_the_record_says_what_the_engine_does(rungs):
     a = 1.5
-    found = race.search(WATCHED, one_search.table(WATCHED, one_search.train_search(WATCHED)))
+    search = race.search(WATCHED, one_search.table(WATCHED, one_search.train_search(WATCHED)))
     raced = one_search.train_search(dataclasses.replace(EXACT, race=a, rungs=rungs, hits=1))
-    gone = race.abandoned(found, a, rungs)
+    gone = race.abandoned(search, a, rungs)
     left = np.where(raced.status == "abandoned", raced.last_step, np.inf)
     assert np.isfinite(left).any()
     np.testing.assert_array_equal(np.where(gone < raced.steps, gone, np.inf), left)
-    told = race.outcome(found, gone)
-    assert told["cost"] == pytest.approx(raced.trial_steps / np.minimum(found.last, found.end).sum())
-    assert told["unchanged"] == (np.fmin.reduce(raced.first[:, 0], initial=np.inf) == found.first[:, -1].min())
+    outcome = race.outcome(search, gone)
+    assert outcome["cost"] == pytest.approx(raced.trial_steps / np.minimum(search.last, search.end).sum())
+    assert outcome["unchanged"] == (np.fmin.reduce(raced.first[:, 0], initial=np.inf) == search.first[:, -1].min())

@@ -90,7 +90,7 @@ def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkey
 
 
 def planted(ratio):
-    """`by_search` of five searches; on edges participation is so many times as on Gaussian."""
+    """`by_search` of five searches; participation on edges is so many times Gaussian's."""
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         if not search.sparsity:

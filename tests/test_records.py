@@ -79,7 +79,7 @@ def test_whatever_changes_in_a_record_its_sum_tells(record):
 
 
 def test_an_older_record_is_read_and_says_that_its_sum_is_of_the_table(record, tmp_path):
-    """Its number of rows is compared all the same, and whose it is."""
+    """Its number of rows and its cell are compared all the same."""
     assert store.head(record)["sha256_of"] == store.ALL
     first, _, body = record.read_text(encoding="utf-8").partition("\n")
     older = json.loads(first) | {"sha256": hashlib.sha256(body.encode()).hexdigest()}
@@ -149,7 +149,7 @@ def test_a_long_path_makes_a_name_that_fits():
 
 
 def kinds():
-    """Folder under data/ -> where such a record lies, and the kinds of what it tells of by name."""
+    """Folder under data/ -> where such a record lies, and by name the kinds of its specs."""
     kinds = {"replays": (replays.place, {"Replay": replays.Replay})}
     for experiment in EXPERIMENTS.values():
         if isinstance(experiment, Collection):
@@ -160,7 +160,7 @@ def kinds():
 
 
 def committed():
-    """Where all records lie or lay, in archives too; of readers' own the example's alone."""
+    """Where all records lie or lay, also in archives; of readers' own, only the example's."""
     ours = store.folder_name("chapters/own/next_letter.py:next_letter")
     for file in DATA.rglob("*.csv"):
         if "own" not in file.relative_to(DATA).parts or ours in file.parts:
@@ -170,25 +170,25 @@ def committed():
 
 
 def spec_of(file, types):
-    """What a record tells of; of several kinds in a folder, its name begins with the kind's."""
+    """A record's spec; in a folder of several kinds, its name begins with the kind's."""
     fields, (kind, *more) = store.head(file)["cell"], types.values()
     if more:
         kind = {name.lower(): kind for name, kind in types.items()}[file.stem.partition("-")[0]]
     return kind(**fields)
 
 
-WAITING = {"resnet-20-as-published"}  # of hours a run, none of which has ended
+WAITING = {"resnet-20-as-published"}  # runs of hours, none of which has ended
 
 
 def test_every_committed_record_is_whole_and_one_of_ours():
-    files, known = list(committed()), kinds()
+    files, by_folder = list(committed()), kinds()
     searches = store.record, {"Search": Search}
     folders = {file.relative_to(DATA).parts[0] for file in files}
-    assert folders >= {*known, "digits", "own"} - WAITING
+    assert folders >= {*by_folder, "digits", "own"} - WAITING
     closed = {file for pattern in store.CLOSED.values() for file in DATA.glob(pattern)}
     assert len(closed) == 444 and all(store.head(file)["rows"] for file in closed)
     for file in set(files) - closed:
-        place, types = known.get(file.relative_to(DATA).parts[0], searches)
+        place, types = by_folder.get(file.relative_to(DATA).parts[0], searches)
         spec = spec_of(file, types)
         assert place(spec) == file, "it would not be found"
         head = store.head(file, spec)  # whose sum and count of rows are the table's

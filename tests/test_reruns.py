@@ -1,7 +1,7 @@
 """Every chapter as a reader of JupyterLab sees it, from the records, without the book around it.
 
-The book's build runs chapters in forks of itself, and its outputs are looked at where it is up to
-date; one chapter is run by papermill whatever is there, and shows the same.
+The book's build runs chapters in forks of itself, and its outputs are examined where it is up to
+date; one chapter is run by papermill in any case, and shows the same.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ SOURCES = {name: (ROOT / f"chapters/{name}.ipynb").read_text(encoding="utf-8") f
 
 
 def rerun(name, folder):
-    """Run a chapter as it is; (papermill's words, the notebook it left or None)."""
+    """Run a chapter as it is: (papermill's words, the notebook it left or None)."""
     out = str(folder / f"{name}.ipynb")
     command = [sys.executable, "-m", "papermill", f"chapters/{name}.ipynb", out]
     done = started([*command, "--log-level", "ERROR", "--no-progress-bar"], ROOT)
@@ -73,7 +73,7 @@ def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
     name, notebook = rerun_of
     pages = "".join(shown(notebook, "text/html"))
     figures = re.findall(r"<figure\b.*?</figure>", pages, re.S)
-    if name == "explore":  # that page draws its one figure by itself
+    if name == "explore":  # that page itself draws its one figure
         return
     # The others are pictures of panels
     charts = [figure for figure in figures if "<svg viewBox" not in figure]
@@ -87,7 +87,7 @@ def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
 
 
 def test_a_rerun_leaves_nothing_to_be_filled_in(rerun_of):
-    """Of all that a reader reads, without pictures, specifications, formulas and code."""
+    """In all that a reader reads, except pictures, specifications, formulas and code."""
     _, notebook = rerun_of
     drawn = re.compile(r"<script.*?</script>|data:image[^\"]*|<style.*?</style>", re.S)
     written = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
@@ -113,5 +113,5 @@ def test_the_build_shows_what_a_kernel_shows(runs, name):
     if name not in built():
         pytest.skip("no book is built of these records and this code")
     kernel, fork = (shown(notebook, "text/html") for notebook in (runs[name][1], built()[name]))
-    tables = re.compile(r"clip\d+|view_[0-9a-f]{16}")  # these names are drawn, or counted
+    tables = re.compile(r"clip\d+|view_[0-9a-f]{16}")  # these names are random, or counted
     assert [tables.sub("T", page) for page in kernel] == [tables.sub("T", page) for page in fork]

@@ -38,7 +38,7 @@ FILES = {name_of(file): file for file in sorted((ROOT / "lib").rglob("*.py"))}
 
 
 def holder(name):
-    """The file that a dotted name means: the longest head of it that is one."""
+    """The file that a dotted name means: its longest beginning that is one."""
     name = name.removeprefix("lib").removeprefix(".")
     while name and name not in FILES:
         name = name.rpartition(".")[0]
@@ -46,15 +46,15 @@ def holder(name):
 
 
 def imports(source):
-    """Names of files in lib that a source imports anywhere, in functions, too."""
-    found = set()
+    """Names of files in lib that a source imports anywhere, also in functions."""
+    names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports within lib are absolute"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {holder(name) for name in found if name.partition(".")[0] == "lib"}
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {holder(name) for name in names if name.partition(".")[0] == "lib"}
 
 
 def room(name):
@@ -66,7 +66,7 @@ GRAPH = {name: imports(file.read_text(encoding="utf-8")) - {name} for name, file
 
 def unexpected(graph):
     """What goes against the order, as (file, file it imports)."""
-    arrows = {(name, other) for name, others in graph.items() for other in others}
+    arrows = {(name, imported) for name, others in graph.items() for imported in others}
     return {(a, b) for a, b in arrows if room(b) not in MAY[room(a)] | {room(a)}}
 
 
@@ -118,17 +118,17 @@ SOURCES |= {(file.parent.name, file): file.read_text(encoding="utf-8") for file 
 
 
 def of_one_chapter():
-    """Files of lib that are imported by one chapter alone, be it through others that are."""
+    """Files of lib that only one chapter imports, directly or through other such files."""
     imported = {**GRAPH, **{(owner, file): imports(text) for (owner, file), text in SOURCES.items()}}
-    users = {name: {user for user, of in imported.items() if name in of} for name in FILES}
-    users = {name: {u if isinstance(u, str) else u[:1] for u in own} for name, own in users.items()}
-    own = ("__init__.py", "__main__.py")
-    inside = {name for name in FILES if FILES[name].name not in own} - set(SHARED)
+    users = {name: {user for user, used in imported.items() if name in used} for name in FILES}
+    users = {name: {u if isinstance(u, str) else u[:1] for u in by} for name, by in users.items()}
+    entry_files = ("__init__.py", "__main__.py")
+    inside = {name for name in FILES if FILES[name].name not in entry_files} - set(SHARED)
     owners, new = {}, True
     while new:
-        found = {name: {owners.get(u, u) for u in users[name]} for name in inside - set(owners)}
-        single = {name: next(iter(by)) for name, by in found.items() if len(by) == 1}
-        new = {name: one for name, one in single.items() if isinstance(one, tuple)}
+        importers = {name: {owners.get(u, u) for u in users[name]} for name in inside - set(owners)}
+        single = {name: next(iter(by)) for name, by in importers.items() if len(by) == 1}
+        new = {name: owner for name, owner in single.items() if isinstance(owner, tuple)}
         owners |= new
     return owners
 
@@ -164,7 +164,7 @@ CITED = re.compile(r"`((?:lib|chapters)(?:\.\w+)+)")
 
 
 def exists(name):
-    """Whether a dotted name is a folder, a module, or what one defines, brings or has in a class."""
+    """Whether a dotted name is a folder, a module, or what one defines, imports or has in a class."""
     *above, last = name.split(".")
     place = ROOT.joinpath(*above)
     if (place / last).is_dir() or (place / f"{last}.py").exists():
@@ -182,4 +182,4 @@ def test_what_pages_and_docstrings_cite_is_there():
     texts = {str(file): file.read_text(encoding="utf-8") for file in files}
     cited = {(name, file) for file, text in texts.items() for name in CITED.findall(text)}
     assert len(cited) > 20 and not exists("lib.engine.nowhere") and not exists("lib.fields.absent")
-    assert [one for one in sorted(cited) if not exists(one[0])] == []
+    assert [citation for citation in sorted(cited) if not exists(citation[0])] == []

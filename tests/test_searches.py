@@ -74,12 +74,12 @@ def test_loose_records_are_rows_as_soon_as_they_are_there(data):
     before = searches.table(data=data)
     loose = data / before.record[0]
     loose.parent.mkdir(parents=True)
-    other = loose.with_name(loose.name.replace("batch-", "batch-9"))
-    other.write_text(archive.text(loose), encoding="utf-8")
+    copy = loose.with_name(loose.name.replace("batch-", "batch-9"))
+    copy.write_text(archive.text(loose), encoding="utf-8")
     after = len(before) + (before.record == before.record[0]).sum()
     assert len(searches.table(data=data)) == after
     loose.write_text(
-        other.read_text(encoding="utf-8"), encoding="utf-8"
+        copy.read_text(encoding="utf-8"), encoding="utf-8"
     )  # packed, and not yet removed
     assert len(searches.table(data=data)) == after
     archive.pack(loose.parents[2])

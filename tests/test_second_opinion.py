@@ -1,6 +1,6 @@
 """Headline numbers once more, straight from the record files: pandas, numpy and scipy, and nothing of `lib`.
 
-What the book prints is asked of it in a process of its own.
+What the book prints comes from a process of its own.
 """
 
 import io
@@ -71,9 +71,9 @@ def table(data_set, workload, goal, algorithm, sparsity, union, trial=1):
 
 
 def levels(logs):
-    """Mean ln K* by batch size, each search's own level apart, so that a search that is lacking
-    somewhere shifts nothing; what is only known to be larger is the mean of a normal variable that
-    is."""
+    """Mean ln K* by batch size, without each search's own level, so that a search missing
+    somewhere shifts nothing; what only has a lower bound is the mean of a normal variable above
+    it."""
     values = logs.to_numpy(complex)
     searched = ~np.isnan(values.real)
     met, bound = searched & (values.imag == 0), searched & (values.imag > 0)
@@ -90,7 +90,7 @@ def levels(logs):
 
 
 def log_critical(sizes, means):
-    """ln of c1 / c2 of the c1 / B + c2 that lies nearest."""
+    """ln of c1 / c2 of the nearest c1 / B + c2."""
     x = np.log(np.asarray(sizes, float))
 
     def residuals(p):
@@ -124,7 +124,7 @@ def critical_ratio(above, below):
 
 
 def least_cost(above, below):
-    """The batch size at which the cost is least for sure: its ratio of steps with its interval."""
+    """The batch size at which a cost is least certain: its ratio of steps with its interval."""
     ends = jackknife(lambda a, b: levels(a) - levels(b), *paired(above, below))
     return ends[:, ends[1].argmin()]
 

@@ -13,7 +13,7 @@ from lib.methods.spaces import draw
 
 
 def test_the_authors_trial_two():
-    """The run of the authors' code that is known."""
+    """The one known run of the authors' code."""
     points = draw("lee2021", "momentum", 3)
     assert points["learning_rate"][2] == pytest.approx(1e-3)
     assert points["momentum"][2] == pytest.approx(0.98222, abs=1e-5)
@@ -31,12 +31,12 @@ def test_more_trials_extend_fewer():
 
 @pytest.mark.parametrize(("algorithm", "space"), [("adam", "lee2021"), ("nesterov", "low-momentum")])
 def test_points_stay_in_their_intervals_and_fill_them(algorithm, space):
-    """Those that a method shares with Lee et al. (2021) are the named space's, the others its own."""
-    drawn, own = draw(space, algorithm, 100, decay=True), METHODS[algorithm].space
-    assert list(drawn) == [*own, "decay_steps", "end_factor"]
+    """Intervals shared with Lee et al. (2021) are the named space's, the others the method's own."""
+    drawn, axes = draw(space, algorithm, 100, decay=True), METHODS[algorithm].space
+    assert list(drawn) == [*axes, "decay_steps", "end_factor"]
     for name, values in drawn.items():
-        shared = spaces.LEE2021.get(name) == own.get(name, spaces.LEE2021.get(name))
-        axis = spaces.SPACES[space].get(name, spaces.LEE2021[name]) if shared else own[name]
+        shared = spaces.LEE2021.get(name) == axes.get(name, spaces.LEE2021.get(name))
+        axis = spaces.SPACES[space].get(name, spaces.LEE2021[name]) if shared else axes[name]
         assert axis.low <= values.min() * (1 + 1e-12) and values.max() <= axis.high * (1 + 1e-12)
         places = axis.place(values)
         assert axis.low == axis.high or places.min() < 0.05 and places.max() > 0.95
@@ -49,10 +49,10 @@ def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends(
     rows = [(n, 2**j, s, n - (s > 0) * planted[n] * j) for n, j, s in cases]
     names = ["replicate", "batch_size", "label_smoothing", "test"]
     table = pd.DataFrame(rows, columns=names).assign(workload="w")
-    found = fixed_budgets.helped(table)["w", 0.1]
+    saved = fixed_budgets.helped(table)["w", 0.1]
     ends = stats.t.interval(0.9, 2, planted.mean(), stats.sem(planted))
-    assert found.n == 3 and found.value == pytest.approx(planted.mean())
-    assert (found.low, found.high) == pytest.approx(ends)
+    assert saved.n == 3 and saved.value == pytest.approx(planted.mean())
+    assert (saved.low, saved.high) == pytest.approx(ends)
     level = fixed_budgets.risen(table)["w"]
     assert (level.value, level.low, level.high, level.n) == pytest.approx((0, 0, 0, 3))
 
@@ -62,7 +62,7 @@ def test_a_trend_covers_a_planted_one_as_often_as_it_says():
     sizes = pd.Series(2**doublings)
     for _ in range(1000):
         errors = pd.Series(0.05 + 0.001 * doublings + 0.004 * r.normal(size=11))
-        found = fixed_budgets.trend(sizes, errors)
-        inside.append(found.low <= 0.001 <= found.high)
+        trend = fixed_budgets.trend(sizes, errors)
+        inside.append(trend.low <= 0.001 <= trend.high)
     assert 0.87 < np.mean(inside) < 0.93
     assert np.isnan(fixed_budgets.trend(sizes[:2], sizes[:2]).value)

@@ -90,7 +90,7 @@ def test_the_form_moves_a_tuned_rate_as_the_law_does(page):
 
 @needs_browser
 def test_what_is_entered_is_in_the_address_and_comes_back(page, browser):
-    address, stranger = page.url, browser.new_page()  # which has nothing of the first one's kept
+    address, stranger = page.url, browser.new_page()  # with nothing kept from the first one
     answer = said(page, times="16 0,4016\n256 0.4256", critical="500", rate="64 0.1")
     stranger.goto(page.url)
     assert said(stranger) == answer and answer.startswith("At ")

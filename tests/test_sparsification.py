@@ -119,7 +119,7 @@ def test_the_tighter_bound_holds_wherever_the_predicate_does(seed):
 
 
 def test_the_tighter_bound_fails_where_the_predicate_does_not_hold():
-    """Entries of equal size, and a profile of 1 - x^2, whose bend is less than a thousandth a bin: too little for a tolerance."""
+    """Entries of equal size, and a profile of 1 - x^2, whose bend is below a thousandth per bin: too little for a tolerance."""
     for u in (np.ones(1000), np.sqrt(1 - np.linspace(0, 1, 1000) ** 2)):
         assert not portraits.bell(portraits.profile(u, portraits.FINE), portraits.FINE)
         assert portraits.left(u, 0.5) > bounds.tighter(0.5)

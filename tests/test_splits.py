@@ -17,8 +17,8 @@ from lib.workloads import datasets, models
 def test_their_validation_images_are_the_first_tenth_of_their_shuffled_list():
     order = list(range(60_000))
     np.random.RandomState(seed=0).shuffle(order)  # as their code has it
-    held = datasets.held_out(datasets.LEE2021)
-    assert sorted(order[:6000]) == held.tolist() and len(held) == 6000
+    held_out = datasets.held_out(datasets.LEE2021)
+    assert sorted(order[:6000]) == held_out.tolist() and len(held_out) == 6000
 
 
 def test_theirs_is_one_split():
@@ -28,20 +28,20 @@ def test_theirs_is_one_split():
 
 def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
     """One fold by hand: plain modules, torch's momentum."""
-    what, whole = unseen.Folds("digits-mlp", networks=2, steps=20, folds=3, learning_rate=0.05), datasets.canonical("digits")[0]
+    what, data = unseen.Folds("digits-mlp", networks=2, steps=20, folds=3, learning_rate=0.05), datasets.canonical("digits")[0]
     rows = what.measure().set_index("image").wrong
-    asked = torch.from_numpy(what.parts(1500)[1])
-    kept = torch.from_numpy(np.setdiff1d(np.arange(1500), asked.numpy()))
-    wrong = torch.zeros(len(asked), dtype=torch.int64)
+    fold = torch.from_numpy(what.parts(1500)[1])
+    kept = torch.from_numpy(np.setdiff1d(np.arange(1500), fold.numpy()))
+    wrong = torch.zeros(len(fold), dtype=torch.int64)
     for net in networks(dataclasses.replace(what.cell, replicate=1)):
         optimiser = torch.optim.SGD(net.parameters(), lr=what.learning_rate, momentum=what.momentum)
         for _, pick in zip(range(what.steps), lockstep.batches(len(kept), 64, 1)):
             optimiser.zero_grad()
-            F.cross_entropy(net(whole.x[kept[pick]].double()), whole.y[kept[pick]]).backward()
+            F.cross_entropy(net(data.x[kept[pick]].double()), data.y[kept[pick]]).backward()
             optimiser.step()
-        wrong += net(whole.x[asked].double()).argmax(1) != whole.y[asked]
-    found = rows.reindex(asked.numpy(), fill_value=0).to_numpy()
-    assert 0 < wrong.sum() < 2 * len(asked) and np.mean(found == wrong.numpy()) > 0.99
+        wrong += net(data.x[fold].double()).argmax(1) != data.y[fold]
+    measured = rows.reindex(fold.numpy(), fill_value=0).to_numpy()
+    assert 0 < wrong.sum() < 2 * len(fold) and np.mean(measured == wrong.numpy()) > 0.99
 
 
 def networks(cell):

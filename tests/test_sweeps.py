@@ -90,13 +90,13 @@ def test_a_sweep_killed_again_and_again_ends_with_the_undisturbed_tables():
 
 
 def alive(group):
-    """The processes of a session that still run."""
-    found = []
+    """A session's processes that still run."""
+    pids = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, _, session = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[:4]
-            found += [stat.parent.name] if int(session) == group and state != "Z" else []
-    return found
+            pids += [stat.parent.name] if int(session) == group and state != "Z" else []
+    return pids
 
 
 STOPPED = """
@@ -119,7 +119,7 @@ main(["run", "s", "--jobs", "2"])
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc")
 @pytest.mark.parametrize(("by", "to"), [("SIGTERM", os.kill), ("SIGINT", os.killpg), ("SIGKILL", os.kill)])
 def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(by, to, heard, tmp_path):
-    """Workers end with their parent even where nobody tells them of its death."""
+    """Workers end with their parent even if nobody tells them of its death."""
     command = [sys.executable, "-c", STOPPED, str(tmp_path)]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "encoding": "utf-8"}
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -134,8 +134,8 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(by, to, heard, tmp_
             said = process.communicate(timeout=30)[1]
             assert process.returncode == 128 + getattr(signal, by)
             assert "Traceback" not in said and "KeyboardInterrupt" not in said
-            told = "0 of 3 are saved in data/; to continue: python -m lib run s --jobs 2"
-            assert said.endswith(f"\nstopped by {by}; {told}\n"), said
+            progress = "0 of 3 are saved in data/; to continue: python -m lib run s --jobs 2"
+            assert said.endswith(f"\nstopped by {by}; {progress}\n"), said
             assert not list(tmp_path.rglob(".*.part"))
         until(None, lambda: not alive(process.pid))
     finally:
@@ -188,5 +188,5 @@ READING = (
 def test_reading_records_needs_no_pytorch_nor_distributions():
     """They take long to import, and most chapters only read."""
     ask = f"import sys, {', '.join(READING)}; print({{'torch', 'scipy.stats'}} & {{*sys.modules}})"
-    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
-    assert told.stdout.strip() == "set()"
+    process = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    assert process.stdout.strip() == "set()"

@@ -57,7 +57,7 @@ def test_early_rejection_decides_as_the_full_evaluation(kind):
 
 
 def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not():
-    """Sums in another order, or asked in other company, differ in their last digits (here, in
+    """Sums in another order, or with other trials, differ in their last digits (here, in
     larger ones): decisions do not.
     """
     kind = batched.BatchedExecutor

@@ -39,7 +39,7 @@ def cell_of(workload, algorithm, sparsity):
     return Search(workload, batch_size, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
 
 
-# Every method once on a dense network, but for one that differs from another by a line; sparse and
+# Every method once on a dense network, except one that differs from another by a line; sparse and
 # with convolutions, one of every kind of step
 SPARSE = ("sgd", "nesterov", "adam", "lars", "muon", "kfac", "momentum-ema")
 CELLS = [
@@ -61,12 +61,12 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
     costs = validation.Validation.costs
 
     def spy(self, w, allowed):
-        count, whole = costs(self, w, allowed)
+        count, complete = costs(self, w, allowed)
         wrong = (self.executor.logits(w, self.x).argmax(2) != self.y).sum(1).double()
-        assert torch.equal(wrong <= allowed, whole & (count <= allowed)), "early rejection decided otherwise"
-        assert torch.equal(count[whole], wrong[whole])
+        assert torch.equal(wrong <= allowed, complete & (count <= allowed)), "early rejection decided otherwise"
+        assert torch.equal(count[complete], wrong[complete])
         checked.append(len(w))
-        return count, whole
+        return count, complete
 
     monkeypatch.setattr(validation.Validation, "costs", spy)
     outcome = one_search.train_search(cell)
@@ -101,14 +101,14 @@ WHAT = ["goal", "budget", "messages", "norms", "average", "factors", "late", "ra
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=WHAT)
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, interrupt):
-    whole, steps = one_search.train_search(cell), interrupt(30, 80)
+    reference, steps = one_search.train_search(cell), interrupt(30, 80)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             one_search.train_search(cell, unfinished=tmp_path / "cell.part")
     assert list(tmp_path.iterdir()) == [tmp_path / "cell.part"]
     again = one_search.train_search(cell, unfinished=tmp_path / "cell.part")
-    assert len(steps) == whole.steps + 2, "it did not go on where it was"
-    same(whole, again)
+    assert len(steps) == reference.steps + 2, "it did not go on where it was"
+    same(reference, again)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ BAD_STATES = {  # the content, the code that reads it, the split of the search, 
 def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_search_begins_anew(
     make, code, split, says, state, tmp_path, recwarn, monkeypatch
 ):
-    content, whole = state
+    content, reference = state
     file, ran = tmp_path / "batch-1-0.part", tmp_path / "ran"
     file.write_bytes(make(content, ran))
     monkeypatch.setattr(machine, "SOURCE", code)
@@ -163,7 +163,7 @@ def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_search_begins_a
     assert str(warning.message).startswith(f"{file}: ") and says in str(warning.message)
     assert [f.name for f in tmp_path.iterdir()] == ["batch-1-0.set-aside"], "the file was run, or is still there"
     if not split:
-        same(whole, again)
+        same(reference, again)
 
 
 def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path, monkeypatch):
@@ -180,9 +180,9 @@ def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path
     with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'"):
         one_search.train_search(cell, unfinished=file)
     assert list(tmp_path.iterdir()) == [file]
-    whole, again = one_search.train_search(cell), one_search.train_search(cell, unfinished=file)
-    np.testing.assert_array_equal(whole.first, again.first)
-    assert whole.trial_steps == again.trial_steps
+    reference, again = one_search.train_search(cell), one_search.train_search(cell, unfinished=file)
+    np.testing.assert_array_equal(reference.first, again.first)
+    assert reference.trial_steps == again.trial_steps
 
 
 def test_no_file_is_unpickled():
@@ -196,7 +196,7 @@ def test_no_file_is_unpickled():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("model", ["resnet-8", "resnet-20", "simple-cnn"])
 def test_passes_recorded_on_a_gpu_have_the_gradients_of_the_processor(model):
-    """Also when fewer trials are left, and of one whose last layer has no inputs."""
+    """Also when fewer trials are left, and for one whose last layer has no inputs."""
     random = torch.Generator().manual_seed(0)
     x = torch.randn(32, *((1, 28, 28) if model == "simple-cnn" else (3, 32, 32)), generator=random)
     y = torch.randint(10, (32,), generator=random)
@@ -206,9 +206,9 @@ def test_passes_recorded_on_a_gpu_have_the_gradients_of_the_processor(model):
     recorded = sequential.CapturedExecutor(models.build(model), torch.float32, "cuda")
     for rows in (w, w[1:], w[:1]):
         expected = loop.gradients(rows, loop.inputs(x), y)
-        found = recorded.gradients(rows.cuda(), recorded.inputs(x), y.cuda())
-        assert torch.equal(found[2].cpu(), expected[2]) and torch.allclose(found[0].cpu(), expected[0], atol=1e-4)
-        assert (found[1].cpu() - expected[1]).norm() < 1e-2 * expected[1].norm()
+        actual = recorded.gradients(rows.cuda(), recorded.inputs(x), y.cuda())
+        assert torch.equal(actual[2].cpu(), expected[2]) and torch.allclose(actual[0].cpu(), expected[0], atol=1e-4)
+        assert (actual[1].cpu() - expected[1]).norm() < 1e-2 * expected[1].norm()
 
 
 MORTAL = [
@@ -219,10 +219,10 @@ MORTAL = [
 
 
 def doomed(cell):
-    """The cell's trials, the first two of which the first steps switch off for good, while their momentum still moves them.
+    """The cell's trials; the first steps switch the first two off for good, while their momentum still moves them.
 
-    The last hidden layer is on by a hair, all its units speak for the first class, and the last biases name no other: every
-    derivative by a unit is positive, but for examples of that class.
+    The last hidden layer is barely on, all its units speak for the first class, and the last biases name no other: every
+    derivative by a unit is positive, except for examples of that class.
     """
     trials, net = STARTED(cell), models.build(cell.work.model)
     *_, weight, bias, last, last_bias = flattening.unflatten(trials.w, net)

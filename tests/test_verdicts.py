@@ -49,7 +49,7 @@ def test_every_rule_can_come_out_either_way_and_tells_nothing_where_data_are_few
 
 
 def verdicts(rule, values):
-    """How often the rule says what of searches [effects, searches], of which each is judged by
+    """How often the rule reaches each verdict on searches [effects, searches], each judged by
     itself."""
     n = values.shape[1]
     effects = [Effect(v.mean(), v.std(ddof=1) / n**0.5, n - 1, n) for v in values]
@@ -59,7 +59,7 @@ def verdicts(rule, values):
 
 
 def test_power_is_that_of_simulated_searches():
-    """Normal searches of a known scatter say yes as often as the formula has it."""
+    """Normal searches with a known scatter say yes as often as the formula says."""
     rule = replace(REGISTERED["L4"], truth=None)
     shares = verdicts(rule, np.random.default_rng(1).normal(0, 0.2, (3000, 5)))
     power = claim.power_of(claims.ratio("w", Effect(0.0, 0.2 / 5**0.5, 4, 5)), rule)
@@ -106,7 +106,7 @@ def test_networks_that_can_tell_are_summed_up_the_papers_own_apart():
     assert (judged.tally(True), judged.tally(False)) == ("1 yes", "1 no")
 
 
-# What every rule is today: a rule that is changed takes an entry of its history, and this digest
+# What every rule is today: a changed rule gets an entry in its history, and this digest changes
 # with it.
 RULES = "358964809887b51c"
 

@@ -50,7 +50,7 @@ def task():
     return KIND(**{**dict(model=build, train=(x[:40], y[:40]), validation=(x[40:], y[40:]),
                           goals=(0.1, 0.2), max_steps=50), **dict(GIVEN)})
 """
-FAULTS = [  # what is given otherwise, and the message
+FAULTS = [  # what is given instead, and the message
     ("model=3", "model: 3 is not allowed; it must be callable"),
     ("model=lambda: 1 / 0", r"model: building it raised ZeroDivisionError: .* \(mine.py, line"),
     ("model=lambda: sys.exit('bye')", "model: building it raised SystemExit: bye"),
@@ -116,7 +116,7 @@ FAULTS = [  # what is given otherwise, and the message
     ("model=lambda: Odd(lambda m, h: (h, h))", "outputs: tuple is not allowed; .* tensor"),
     ("model=nn.ReLU", "inputs: .*does not require grad"),
 ]  # fmt: skip
-ALONE = [  # networks, and what else keeps trials from being trained at once
+ALONE = [  # networks, and what else keeps trials from being trained together
     "lambda: build(nn.BatchNorm1d(2), nn.Linear(2, 2))",
     "lambda: nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))",
     "lambda: build(nn.Linear(2, 2, bias=False))",

@@ -83,5 +83,5 @@ def pairs(curve: scaling.Curve, critical: float) -> list[tuple[bool, float]]:
         by_ratio = size * (ratio - 1) / (1 - ratio / APART)
         # Steps that fall as fast as batches grow bound C only from below
         by_ratio = by_ratio.where(ratio < APART, np.inf)
-        rows += [(size <= critical <= APART * size, over) for over in by_ratio / critical]
+        rows += [(size <= critical <= APART * size, relative) for relative in by_ratio / critical]
     return rows

@@ -88,7 +88,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     if len(costs):  # for the curve that figures show initially
         times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
-    came = predictions_table(readings).iloc[:, 1:]
+    table = predictions_table(readings).iloc[:, 1:]
     noise = over_noise(sgd)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
@@ -108,12 +108,13 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "rho": front.effects(claims.judge()["M2"]),
             "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
+            "rho_momentum": _ends(curves(tables, "momentum"), "rho"),
             "adam_exponent": _ends(adam, "exponent"),
             "muon_exponent": _ends(curves(tables, "muon"), "exponent"),
             "adam_on": [name_of(row) for row in adam.to_dict("records")],
             "drawn": drawn,
-            "predicted": len(came),
-            "missed": [str(came[name].str.count(predictions.MISS).sum()) for name in came],
+            "predicted": len(table),
+            "missed": [str(table[name].str.count(predictions.MISS).sum()) for name in table],
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
             **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **elsewhere(),

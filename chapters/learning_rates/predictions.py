@@ -39,8 +39,8 @@ def texts() -> dict[str, str]:
     """What was predicted, by its key."""
     written = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     elsewhere = {case.key: written["elsewhere"][case.key] for case in ELSEWHERE.values()}
-    every = written["predictions"] | elsewhere
-    return {key: " ".join(text.split()) for key, text in every.items()}
+    entries = written["predictions"] | elsewhere
+    return {key: " ".join(text.split()) for key, text in entries.items()}
 
 
 # Each judges a curve: its row, and all tables
@@ -228,11 +228,11 @@ def elsewhere() -> tuple[list[Case], pd.DataFrame]:
 
 def _elsewhere() -> dict[str, list]:
     ratios = yaml.safe_load(FILE.read_text(encoding="utf-8"))["elsewhere"]["ratios"]
-    every = [cell for name in OF_ELSEWHERE for cell in study(name).searches]
+    planned = [cell for name in OF_ELSEWHERE for cell in study(name).searches]
     cases, tables = [], [pd.DataFrame()]
     for name, expected in ELSEWHERE.items():
         network, title = (name, expected.algorithm, 0), measured.title_of(name)
-        cells = [c for c in every if (c.workload, c.algorithm, c.sparsity) == network]
+        cells = [c for c in planned if (c.workload, c.algorithm, c.sparsity) == network]
         trials = searched.recorded(cells, searched.EASIEST)
         if trials.empty:
             continue

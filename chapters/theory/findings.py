@@ -98,7 +98,7 @@ def of_jobs() -> list[str]:
     jobs = JOBS.results()
     low, offline, high = jobs.low, jobs.offline.fillna(np.inf), jobs.high.fillna(np.inf)
     inside = ((low <= offline) & (offline <= high)).groupby(jobs.workload.map(title))
-    return [f"{held.sum()} of {len(held)} ({name})" for name, held in inside]
+    return [f"{covered.sum()} of {len(covered)} ({name})" for name, covered in inside]
 
 
 def by_method(tested: pd.DataFrame) -> pd.DataFrame:

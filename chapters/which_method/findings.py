@@ -63,8 +63,8 @@ def in_time(curves: dict, times: pd.DataFrame, network: str) -> pd.DataFrame:
     rows = []
     for name, sizes in timed.sort_values("batch_size").groupby("algorithm"):
         ends = {"smallest": sizes.iloc[0], "largest": sizes.iloc[-1]}
-        at = span([end.batch_size for end in ends.values()])
-        row = {"method": named(name), "batch sizes": at}
+        size_range = span([end.batch_size for end in ends.values()])
+        row = {"method": named(name), "batch sizes": size_range}
         for size, end in ends.items():
             row[f"time, {size}"] = ranged(end.time, end.time_low, end.time_high)
             row[f"a step, {size}"] = brief(end.dearer)
