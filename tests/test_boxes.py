@@ -49,7 +49,7 @@ def test_records_in_several_tables_count_once():
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
     assert boxes.absent(results("a")) is None
     note = boxes.absent(results("a", CELL))
-    assert "Not measured yet: 1 of 2 searches" in note
+    assert "Not measured, or only in part: 1 of 2 searches" in note
     assert "MLP on digits, SGD, dense: batch size 64<" in note
     first = "the first: MLP on digits, SGD, dense, batch size 64.; .*-p budget full"
     with pytest.raises(ValueError, match=f"none of these 1 searches is on record .{first}"):

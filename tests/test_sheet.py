@@ -13,7 +13,7 @@ from lib import ROOT
 from tests.conftest import needs_browser
 
 SIZES = (16, 64, 256)
-LAW = {"rho": 0.6, "low": 0.4, "high": 0.9, "smallest": 1, "largest": 1024}
+LAW = {"rho": 0.6, "within": 1.5, "smallest": 1, "largest": 1024}
 
 
 def timings(overhead, example):
@@ -80,9 +80,12 @@ def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(page):
 @needs_browser
 def test_the_form_moves_a_tuned_rate_as_the_law_does(page):
     without, answer = said(page), said(page, rate="64 0.2", wanted="512")
-    rate, low, high = (0.2 * (1 + rho / 64) / (1 + rho / 512) for rho in (0.6 * 150, 60, 135))
-    words = f"At 510 examples take a learning rate of {rate:.2g} ({low:.2g} to {high:.2g}). "
+    rate = 0.2 * (1 + 90 / 64) / (1 + 90 / 512)
+    words = f"At 510 examples take a learning rate of {rate:.2g} (nine in ten: {rate / 1.5:.2g} to {1.5 * rate:.2g}). "
     assert answer == words + without
+    for times in ("", "16 1.6\n64 6.4"):  # no timings, or none from which a batch follows
+        assert said(page, times=times).startswith(words) and said(page, wanted="512").startswith(words)
+    assert not said(page, wanted="").startswith("At")
     assert "beyond the batch sizes tested" in said(page, wanted="4096")
     assert "“often” cannot be read" in said(page, rate="often")
     assert 'name="rate"' not in decide.form(timings(1e-3, 1e-4), 150, {})

@@ -39,7 +39,7 @@ ABOUT = {
     "pruned:N": "weights",
     "batch_size:Q|,": "batch size",
     "value:Q|,.3~r": "measured",
-    "at:Q|,.2~r": "C of this curve",
+    "at:Q|,.2~r": "C or Bη of this curve",
     "off:Q|.2f": "over the curve",
     "replicates:Q": "searches",
 }
@@ -89,12 +89,12 @@ def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     """The same for best learning rates.
 
     Args:
-        series: for every curve its name, method, data (set), sparsity, points ([batch size,
-            rate]), eta_inf and B_eta (in examples).
+        series: for every curve its name, method, data (set), sparsity, replicates (searches),
+            points ([batch size, rate]), eta_inf and B_eta (in examples).
     """
     points = pd.DataFrame(series).explode("points", ignore_index=True)
     names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
-    rows = points.rename(columns=names).assign(replicates=None)
+    rows = points.rename(columns=names)
     rows[["batch_size", "value"]] = rows.points.tolist()
     rows["network"] = rows.network.str.partition(",")[0]
     rows["curve"] = rows[["network", "algorithm", "sparsity"]].astype(str).agg(" ".join, axis=1)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-from chapters.learning_rates import searched
+from chapters.learning_rates import measured, searched
 from lib.analysis import ranges, rates, scaling
 from lib.analysis.fixed_budgets import whole
-from lib.claims.claim import Change, Group, claim, interval
+from lib.claims.claim import Change, Group, claim, finding, interval
 from lib.claims.names import REPEATS, is_shallue2019, rows, title
 from lib.workloads.catalogue import workload
 
@@ -189,6 +189,26 @@ def off_the_rules(trials):
 def bends(trials):
     curves = (curve for curve in best_rates(trials, soon=False) if curve[0][1] == "sgd")
     return _judged(curves, rates.log_rho, lambda name: False)
+
+
+@finding(
+    "M3",
+    "One tuned rate and C give the other rates",
+    chapter="learning_rates",
+    paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B): one rate "
+    "and B_noise give all others.",
+    source="McCandlish et al. 2018",
+    read="summary",
+    shown="With SGD, by what factor best rates differ from those that one at batch size 64, C, and "
+    "ρ of other networks give: root mean square over batch sizes, the least, and the most.",
+)
+def predicted():
+    tables = measured.on_record()[measured.DEFINED]
+    for row in measured.curves(tables, "sgd").to_dict("records"):
+        costs = measured.rows_of(tables["costs"], row)
+        off = costs.off[costs.rule == measured.ONE].abs()
+        factors = np.exp([np.sqrt((off**2).mean()), off.min(), off.max()])
+        yield Group(measured.name_of(row), *factors.tolist(), row["n"])
 
 
 @claim(

@@ -25,12 +25,13 @@ WORDS = {
     measured.SOONER: "also those that ended sooner",
     measured.EASY: "easiest goal",
 }
-VERDICTS = {True: "as predicted", False: "not as predicted", None: "a bound"}
+VERDICTS = {True: "as predicted", False: "not as predicted", None: "open"}
 
 
 def series() -> list[dict[str, object]]:
     """The law of every curve with a method in SATURATING and `ENOUGH` searches, for other pages'
-    figures: name, method, data (set), sparsity, points ([batch size, best rate]), eta_inf, B_eta.
+    figures: name, method, data (set), sparsity, replicates (searches), points ([batch size, best
+    rate]), eta_inf, B_eta.
     """
     tables = measured.on_record()[measured.DEFINED]
     return [
@@ -39,6 +40,7 @@ def series() -> list[dict[str, object]]:
             "method": row["algorithm"],
             "data": workload(row["workload"]).dataset,
             "sparsity": row["sparsity"],
+            "replicates": row["n"],
             "points": rows_of(tables["points"], row)[["batch_size", "rate"]]
             .to_numpy()
             .tolist(),
@@ -90,7 +92,8 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
     table = predictions_table(readings).iloc[:, 1:]
     noise = over_noise(sgd)
-    flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
+    flow = far.over.quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
+    one = costs[costs.rule == measured.ONE] if len(costs) else costs
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return estimates.plain(
         {
@@ -102,14 +105,21 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "off": percent(np.expm1(np.log(points.rate / points.saturating).std(ddof=0)))
             if len(points)
             else None,
+            "left_out": percent(np.expm1(predictions.rms(saturating.saturating)))
+            if len(saturating)
+            else None,
+            "costs": _ends(np.exp(one.groupby(measured.ABOUT)[["cost"]].mean()), "cost"),
             **{name: _ends(noise, name) for name in ("noise_c", "noise_b")},
             "nearer_c": int(noise.nearer_c.sum()) if len(noise) else None,
             "followed": len(noise),
             "rho": front.effects(claims.judge()["M2"]),
             "within": _factor(with_curves(easy, "points", "sgd")),
+            "pruned_sum": _pruned(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
             "rho_momentum": _ends(curves(tables, "momentum"), "rho"),
             "adam_exponent": _ends(adam, "exponent"),
+            "sgd_exponent": _ends(sgd, "exponent"),
+            "adam_easy": _ends(curves(easy, "adam"), "exponent"),
             "muon_exponent": _ends(curves(tables, "muon"), "exponent"),
             "adam_on": [name_of(row) for row in adam.to_dict("records")],
             "drawn": drawn,
@@ -119,18 +129,21 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **elsewhere(),
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),
+            "flows": len(far),
+            "unmet": int(far.over.isna().sum()),
             **counts,
         }
     )
 
 
 def elsewhere() -> dict[str, object]:
-    """On how many other networks the law was tried (tried) and held (came); for R10 and R11, the
-    largest factor by which its rates were off.
+    """On how many other networks the law was tried (tried) and held (came); by the predictions'
+    keys, the largest factor by which its rates were off, and whether they were hit.
     """
     cases, _ = predictions.elsewhere()
-    off = {what.partition(".")[0]: value for what, value, _ in cases}
-    most = {key: off.get(key) for key in ("R10", "R11")}
+    most = dict.fromkeys(("R10", "R11"))
+    for what, value, fine in cases:
+        most[what.partition(".")[0]] = f"{brief(value)} ({predictions.HIT if fine else predictions.MISS})"
     return {"tried": len(cases), "came": sum(fine for *_, fine in cases), **most}
 
 
@@ -170,6 +183,17 @@ def _factor(points: pd.DataFrame) -> float | None:
     return float((products.max() / products.min()).max())
 
 
+def _pruned(points: pd.DataFrame) -> list[float] | None:
+    """The ends, over networks, of the product of steps and best rate when pruned over when dense,
+    the geometric mean over batch sizes.
+    """
+    if points.empty:
+        return None
+    logs = np.log(points.steps * points.rate).groupby([points.workload, points.sparsity])
+    ratios = np.exp(logs.mean().unstack().diff(axis=1).iloc[:, -1].dropna())
+    return [float(ratios.min()), float(ratios.max())] if len(ratios) else None
+
+
 def _spread(tuned: pd.DataFrame) -> float | None:
     """The factor by which steps times rate differs between batch sizes at the same rate over the
     best: the root mean square over curves and rates from a third to three times the best.
@@ -201,6 +225,7 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
             {
                 **names,
                 "searches": row["n"],
+                "rates that count": f"{row['searches'] - row['soon'] - row['edge']} of {row['searches']}",
                 **{title: brief(row[name]) for title, name in constants.items()},
                 "ρ (90 %)": _rho(pd.DataFrame([row])),
                 "ρ, easiest goal": _rho(rows_of(readings[measured.EASY]["curves"], row)),

@@ -27,7 +27,9 @@ OFF = {"half": 0.5, "twice": 2.0}  # times the best rate
 ONE = "the law, from one size"
 LINEAR, ROOT = "linear from one size", "square root from one size"
 FROM_ONE = {"no change": 0.0, LINEAR: 1.0, ROOT: 0.5}
-FORMS = ("saturating", "saturating square root", "surge")  # fitted to the rates
+ROOTED = "saturating square root"
+FORMS = ("saturating", ROOTED, "surge")  # fitted to the rates
+FORM = {"adam": ROOTED}  # of the law, where it is not the first
 BINS = 0.5  # width of a bin of ln(rate / best rate) of tuning curves
 ABOUT = ["workload", "algorithm", "sparsity"]
 FAR = 0.15, 0.3  # rates between these shares of the best one are far below it
@@ -76,7 +78,7 @@ def tables(laws: dict[Key, Law]) -> Tables:
         if len(law.best) < 3:
             continue
         about = {name: value for name, value in zip(CURVE, key) if name in ABOUT}
-        costs = pd.concat(_costs(law, rho_of_others(key, laws)))
+        costs = pd.concat(_costs(law, *form_and_ratio(key, laws)))
         rows = pd.DataFrame([_curve(law)]), _points(law), costs, _tuning(law)
         for name, table in zip(parts, rows):
             parts[name].append(table.assign(**about)[[*ABOUT, *table]])
@@ -87,14 +89,17 @@ def tables(laws: dict[Key, Law]) -> Tables:
     }
 
 
-def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
-    """ln of rho, the mean over other networks with the same method; None if there are none."""
+def form_and_ratio(key: Key, laws: dict[Key, Law]) -> tuple[str, float | None]:
+    """The law's form for the method, and ln of the batch size at which it bends over C, the mean
+    over other networks with this method; None if there are none.
+    """
+    form = FORM.get(key[1], FORMS[0])
     others = [
-        law.rho.value
+        rates.fit(form, *law.points).parameters[0] - law.critical
         for (network, method, *_), law in laws.items()
         if network != key[0] and method == key[1] and law.n >= ENOUGH and len(law.best) > 2
     ]
-    return float(np.mean(others)) if others else None
+    return form, float(np.mean(others)) if others else None
 
 
 def curves(tables: Tables, *methods: str, least: int = ENOUGH) -> pd.DataFrame:
@@ -173,12 +178,12 @@ def _points(law: Law) -> pd.DataFrame:
     return table
 
 
-def _costs(law: Law, rho: float | None) -> Iterator[pd.DataFrame]:
+def _costs(law: Law, form: str, over: float | None) -> Iterator[pd.DataFrame]:
     """Costs of rates that are off, of rules fitted to other sizes, and of rules from one size."""
     left_out = {
         rule: pd.Series(rates.left_out(rule, *law.points), law.best.index) for rule in RIVALS
     }
-    from_base = {rule: logs.drop(BASE) for rule, logs in from_one(law, rho).items()}
+    from_base = {rule: logs.drop(BASE) for rule, logs in from_one(law, over, form).items()}
     for rule, times in OFF.items():
         yield law.cost(law.rates + np.log(times)).assign(rule=rule, off=np.log(times))
     for rule, predicted in (left_out | from_base).items():
@@ -188,7 +193,7 @@ def _costs(law: Law, rho: float | None) -> Iterator[pd.DataFrame]:
 
 
 def from_one(
-    law: Law, over: float | None, form: str = "saturating", base: int = BASE
+    law: Law, over: float | None, form: str, base: int = BASE
 ) -> dict[str, pd.Series]:
     """ln of the rates that rules predict from the best rate at batch size `base`, by rule and size.
 
@@ -218,7 +223,7 @@ def _tuning(law: Law) -> pd.DataFrame:
 def far_below() -> pd.DataFrame:
     """Steps times rate of dense SGD's trials with rates within FAR, over the time that gradient
     flow takes to the easiest goal: a row per network, search and batch size (workload, split,
-    batch_size) whose median trial met the goal, with over, the ratio for that trial.
+    batch_size), with over, the ratio for the median trial; NaN if it did not meet the goal.
     """
     return pd.DataFrame(kept("rate-flow", lambda: _far_below().to_dict("list")))
 
@@ -233,9 +238,10 @@ def _far_below() -> pd.DataFrame:
         times = times.groupby("split").time.median()
         trials = law.trials
         far = trials[trials.over.between(*np.log(FAR), inclusive="neither")]
+        far = far[far.split.isin(times.index)]
         logs = (far.rate + far.steps).fillna(np.inf)
         logs = logs.groupby([far.split, far.batch_size]).median()
         ratios = np.exp(logs).div(times, level="split").replace(np.inf, np.nan)
-        parts.append(ratios.dropna().rename("over").reset_index().assign(workload=name))
+        parts.append(ratios.rename("over").reset_index().assign(workload=name))
     columns = ["workload", "split", "batch_size", "over"]
     return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from chapters.sheet import decide
 from lib.analysis import scaling
@@ -61,16 +61,21 @@ def worked(times: decide.Points, dense: pd.Series) -> dict[str, object]:
 
 
 def law(judged: Mapping[str, Finding]) -> dict[str, float]:
-    """The law for SGD's learning rates: rho (B_eta over C, the geometric mean over networks), low
-    and high (its least and largest value), smallest and largest (batch sizes at which it was
-    tested).  Empty if no network has enough searches.
+    """The law for SGD's learning rates: rho (B_eta over C, the geometric mean over networks),
+    within (the factor within which a best rate lies of that which the law gives from one, nine
+    times in ten, on a further network), smallest and largest (batch sizes at which it was tested).
+    Empty unless several networks have enough searches.
     """
-    ratios = [g.effect for g in judged["M2"].groups if g.n >= scaling.ENOUGH]
-    if not ratios:
+    rho, off = (
+        np.log([group.effect for group in judged[key].groups if group.n >= scaling.ENOUGH])
+        for key in ("M2", "M3")
+    )
+    if not len(rho) or len(off) < 2:
         return {}
+    within = stdtrit(len(off) - 1, 0.95) * np.sqrt((off**2).mean())
     sizes = judging.searches().query("algorithm == 'sgd'").batch_size
-    rho = {"rho": math.exp(np.log(ratios).mean()), "low": min(ratios), "high": max(ratios)}
-    return {**rho, "smallest": int(sizes.min()), "largest": int(sizes.max())}
+    law = {"rho": np.exp(rho.mean()), "within": np.exp(within)}
+    return {**law, "smallest": int(sizes.min()), "largest": int(sizes.max())}
 
 
 def findings(
@@ -84,6 +89,7 @@ def findings(
         **{f"gpu_{name}": value for name, value in worked(*on_gpu()).items()},
         **prose.pills({key: judged[key] for key in CLAIMS}),
         "rho": front.effects(judged["M2"]),
+        "within": law(judged).get("within"),
         "missed": front.effects(judged["S10b"]),
         "pruned_critical": front.effects(judged["L4"]),
         "rivals": len(rivals.measured),

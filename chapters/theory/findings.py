@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from chapters.theory import quadratic
 from chapters.theory.experiments import JOBS
 from lib.analysis import ranges, scaling
-from lib.claims import judging
+from lib.claims import Claim, judging
 from lib.claims.names import REPEATS, title
 from lib.probes import tracks
 from lib.wording import between, brief, named, number, percent, span
@@ -60,7 +61,9 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     return curves.assign(curve=scaling.curve_names(curves))
 
 
-def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) -> dict:
+def findings(
+    tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame, bends: Claim
+) -> dict[str, object]:
     """All values in the page's sentences.
 
     Args:
@@ -68,6 +71,7 @@ def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) ->
         points: from `residuals`.
         noise: from `noise_scales`; critical batch sizes of dense networks are compared with it and
             with one constant.
+        bends: the claim that learning rates bend where steps do.
     """
     dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
     constant = np.exp(np.log(dense.critical).mean())
@@ -77,6 +81,7 @@ def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) ->
         "over_noise": between(*(dense.critical / dense.predicted)),
         "over_one": between(*(dense.critical / constant)) if len(dense) > 2 else None,
         "held": of_jobs(),
+        **quadratic.compared_rho(quadratic.spectra(), bends),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 

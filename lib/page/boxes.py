@@ -167,7 +167,7 @@ def absent(frame: pd.DataFrame) -> Html | None:
         sizes = [f"{size:,}" for _, size in of_curve]
         items.append(f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(sizes)}")
     planned = frame.attrs["cells_planned"]
-    title = f"Not measured yet: {len(missing):,} of {planned:,} searches"
+    title = f"Not measured, or only in part: {len(missing):,} of {planned:,} searches"
     return Html(MARKUP.note(title, items, folded=True))
 
 
