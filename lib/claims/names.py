@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
-from lib.claims.claim import Change, Group, ratio
+from lib.claims.claim import Group, ratio
 from lib.methods import WITH_MOMENTUM
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
@@ -28,13 +28,6 @@ REPEATS = (
 LADDER = (
     "The ratio is the mean over the first 2, 5, 10 and 10 trials to meet the goal and the three "
     "that follow it (of raced searches, the first to the goal), on shared searches."
-)
-BY_MINIMA = Change(
-    "2026-11-29",
-    "the same of the fewest steps to the goal alone, fewer than three searches with the scatter of "
-    "digits",
-    "the mean over trials and goals scatters 1.2 to 2 times less; scatter is pooled over networks "
-    "on images",
 )
 
 
