@@ -124,10 +124,10 @@ def test_the_readers_diamond_is_that_of_the_sheet():
 
 
 def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
-    law = {"name": "MLP on digits, 90 % pruned", "method": "sgd", "data": "digits", "sparsity": 0.0}
-    points = [[size, 0.5 / (1 + 30 / size)] for size in (4, 30, 256)]
-    rates = one_curve.rates([law | {"points": points, "eta_inf": 0.5, "B_eta": 30.0}])
-    assert rates.off.tolist() == pytest.approx([1, 1, 1]) and rates.network[0] == "MLP on digits"
+    rates = pd.DataFrame({"batch_size": [4, 30, 256], "eta_inf": 0.5, "b_eta": 30.0, "n": 3, "sparsity": 0.0})
+    about = {"workload": "digits-mlp", "algorithm": "sgd", "network": "MLP on digits"}
+    rates = one_curve.rates(rates.assign(rate=0.5 / (1 + 30 / rates.batch_size), **about))
+    assert rates.off.tolist() == pytest.approx([1, 1, 1])
     points = pd.concat([planted_points(), rates])
     assert "paid for" in shown(points)
     picture = shown(points, quantity="learning rates")

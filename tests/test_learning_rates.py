@@ -162,7 +162,6 @@ def test_a_planted_law_its_cost_and_its_product_are_found(law):
 def test_a_curve_of_which_no_search_is_whole_is_left_out():
     searches, cells = planted((101,))
     assert searched.laws(searches[searches.batch_size > 1], cells) == {}
-    assert measured.tables({}).keys() == {"curves", "points", "costs", "tuning"}
 
 
 @pytest.mark.parametrize(("sizes", "searched_for"), [([3, 5], [3, 5]), ([3, 64], [64])])
@@ -195,6 +194,11 @@ def test_predictions_that_hold_on_a_planted_law_are_hits_and_those_without_recor
         assert predictions.outcome(bent, key, 1).startswith(predictions.MISS)
     assert predictions.outcome(tables, "R5", 1) == predictions.NOT_YET
     assert set(predictions.texts()) == set(predictions.JUDGED) | {"R9", "R10", "R11"}
+
+
+def test_lower_bounds_and_missing_errors_leave_a_prediction_open():
+    assert predictions._less(np.nan, 1.0) is predictions._unless(True, True) is None
+    assert predictions._unless(True, False) is False
 
 
 @pytest.mark.parametrize(("ratio", "fine"), [(0.6, True), (40.0, False)])

@@ -74,7 +74,7 @@ def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(page):
     for line in [*unread, "-64 0.1", "64 0.0.1"]:
         assert f"“{line}” cannot be read" in said(page, times=f"64 0.0421\n{line}")
     assert "“many” cannot be read" in said(page, times=usual, critical="many")
-    assert "two batch sizes" in said(page, times="64 0.0421")
+    assert "two batch sizes" in said(page, times="64 0.0421", critical="150")
 
 
 @needs_browser
@@ -83,9 +83,7 @@ def test_the_form_moves_a_tuned_rate_as_the_law_does(page):
     rate = 0.2 * (1 + 90 / 64) / (1 + 90 / 512)
     words = f"At 510 examples take a learning rate of {rate:.2g} (nine in ten: {rate / 1.5:.2g} to {1.5 * rate:.2g}). "
     assert answer == words + without
-    for times in ("", "16 1.6\n64 6.4"):  # no timings, or none from which a batch follows
-        assert said(page, times=times).startswith(words) and said(page, wanted="512").startswith(words)
-    assert not said(page, wanted="").startswith("At")
+    assert said(page, times="").startswith(words), "without timings"
     assert "beyond the batch sizes tested" in said(page, wanted="4096")
     assert "“often” cannot be read" in said(page, rate="often")
     assert 'name="rate"' not in decide.form(timings(1e-3, 1e-4), 150, {})

@@ -97,7 +97,6 @@ def favoured():
     rule="On a network, where all batch sizes had steps enough, test error rises by less than 0.2 points with every doubling.",
     below=PER_DOUBLING,
     scale="points a doubling",
-    since="2026-11-29",
 )
 def risen():
     return slopes(fixed_budgets.risen)

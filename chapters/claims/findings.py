@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from scipy import stats
 from scipy.special import stdtr
 
+from chapters.claims.ledger import histories
 from lib import claims
 from lib.analysis.scaling import LEVEL
 from lib.claims import front
@@ -38,7 +39,7 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
         "wrong": round((1 - LEVEL) / 2 * len(able)),  # expected by chance, on one side of each test
         "kept": _discoveries(measured),
         "fixed": sum(claim.fixed for claim in judged.values()),
-        "changed": sum(TODAY in {c.when for c in claim.history} for claim in judged.values()),
+        "changed": sum(TODAY in {c["when"] for c in changes} for changes in histories().values()),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
+import yaml
 
 from lib.claims import PAPERS
 from lib.page import boxes
@@ -14,6 +15,7 @@ from lib.page.prose import Html
 SIGNS = {"yes": "✓", "no": "✗", "unclear": "?", "no verdict": "·"}
 KINDS = {"yes": "yes", "no": "no", "unclear": "open", "no verdict": "open"}  # of a network's
 
+HISTORY = Path(__file__).with_name("history.yaml")
 MATRIX, DETAILS = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("matrix.html", "details.html")
@@ -40,10 +42,16 @@ def matrix(judged: Iterable) -> Html:
     return boxes.html(MATRIX, judged=claims, papers=papers, **words)
 
 
+def histories() -> dict:
+    """The earlier forms of every rule that has changed, by the claim's key: as in HISTORY."""
+    return yaml.safe_load(HISTORY.read_text(encoding="utf-8"))
+
+
 def details(judged: Iterable) -> Html:
     """The details of each claim, folded; the link #claim-KEY opens one."""
-    pairs = [(claim, boxes.claim(claim)) for claim in judged]
-    return boxes.html(DETAILS, judged=pairs)
+    earlier = histories()
+    rows = [(claim, boxes.claim(claim), earlier.get(claim.key, [])) for claim in judged]
+    return boxes.html(DETAILS, judged=rows)
 
 
 def powers(judged: Iterable) -> Html:

@@ -7,7 +7,6 @@ slider moves it in logarithms, until batch sizes are divided by `at` and values 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import altair as alt
@@ -85,19 +84,17 @@ def steps(points: pd.DataFrame) -> pd.DataFrame:
     return _drawn(rows, "steps", pruned)
 
 
-def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
+def rates(points: pd.DataFrame) -> pd.DataFrame:
     """The same for best learning rates.
 
     Args:
-        series: for every curve its name, method, data (set), sparsity, replicates (searches),
-            points ([batch size, rate]), eta_inf and B_eta (in examples).
+        points: workload, algorithm, sparsity, batch_size, rate, eta_inf, b_eta (in examples), n
+            (searches), network.
     """
-    points = pd.DataFrame(series).explode("points", ignore_index=True)
-    names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
+    names = {"rate": "value", "eta_inf": "level", "b_eta": "at", "n": "replicates"}
     rows = points.rename(columns=names)
-    rows[["batch_size", "value"]] = rows.points.tolist()
-    rows["network"] = rows.network.str.partition(",")[0]
-    rows["curve"] = rows[["network", "algorithm", "sparsity"]].astype(str).agg(" ".join, axis=1)
+    rows["data"] = [workload(name).dataset for name in rows.workload]
+    rows["curve"] = rows[["workload", "algorithm", "sparsity"]].astype(str).agg(" ".join, axis=1)
     return _drawn(rows, "learning rates", rows.sparsity.map(percent) + " pruned")
 
 

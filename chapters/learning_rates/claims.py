@@ -4,7 +4,7 @@ judge these claims.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from chapters.learning_rates import measured, searched
 from lib.analysis import ranges, rates, scaling
 from lib.analysis.fixed_budgets import whole
 from lib.claims.claim import Group, claim, finding, interval
-from lib.claims.names import REPEATS, is_shallue2019, rows, title
+from lib.claims.names import REPEATS, is_shallue2019, marked, rows, title
 from lib.workloads.catalogue import workload
 
 SUMMARISED = "Shallue et al. 2019"
@@ -25,9 +25,11 @@ Curve = tuple[tuple, pd.DataFrame, pd.DataFrame, str]
 Share = tuple[float, float, float]  # with the ends of its interval
 
 
-def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
-    """Every dense curve of a method with an effective learning rate: (workload, algorithm); ln of
-    the best rate and of K* [searches, batch sizes]; a note.
+def best_rates(
+    trials: pd.DataFrame, methods: Sequence[str] = EFFECTIVE, soon: bool = True
+) -> Iterator[Curve]:
+    """Every dense curve of these methods: (workload, algorithm); ln of the best effective rate and
+    of K* [searches, batch sizes]; a note.
 
     Curves of the page's searches come first, then those of searches that tuned more.  Of these,
     only trials whose momentum had built up count, but even if their search ended too soon.
@@ -36,12 +38,13 @@ def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
         trials: of the other searches.
         soon: whether the page's searches count even if they ended too soon.
     """
-    cells = [c for c in searched.planned() if c.algorithm in EFFECTIVE and not c.sparsity]
+    cells = [c for c in searched.planned() if c.algorithm in methods and not c.sparsity]
     laws = searched.laws(searched.recorded(cells), cells, soon)
     laws = {key[:2]: law for key, law in laws.items() if law.n >= scaling.ENOUGH}
     for key, law in laws.items():
         yield key, law.rates, law.steps, ""
-    for key, curve in _earlier(trials).groupby(["workload", "algorithm"], sort=False):
+    earlier = _earlier(trials[trials.algorithm.isin(methods) & (trials.sparsity == 0)])
+    for key, curve in earlier.groupby(["workload", "algorithm"], sort=False):
         best = rates.best_rates(curve)
         best = best[best.why != rates.EDGE]
         tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
@@ -51,22 +54,25 @@ def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
 
 
 def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
-    """Dense trials with effective rates; trials whose momentum had not built up count as missed."""
-    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
-    dense = dense[~dense.workload.isin(REPEATS)]
-    built = ranges.builds_up_in(dense) < dense.steps / 10
-    steps = dense.steps.where(built)
-    return dense.assign(steps=steps, learning_rate=ranges.effective(dense))
+    """Trials with effective rates; those whose momentum had not built up count as missed."""
+    once = trials[~trials.workload.isin(REPEATS)]
+    built = ranges.builds_up_in(once) < once.steps / 10
+    return once.assign(steps=once.steps.where(built), learning_rate=ranges.effective(once))
 
 
 def _judged(
-    curves: Iterator[Curve], statistic: Callable[..., float], is_own: Callable[[str], bool]
+    trials: pd.DataFrame,
+    statistic: Callable[..., float],
+    is_own: Callable[[str], bool],
+    **options,
 ) -> list[Group]:
     """A group per curve of `best_rates`: a statistic of its tables, with the jackknife's error."""
     effects, notes = {}, {}
-    for key, *tables, note in curves:
+    for key, *tables, note in best_rates(trials, **options):
         effects[key], notes[key] = rates.jackknife(statistic, *tables), note
-    return rows(effects, is_own, lambda key, effect: notes[key])
+    whole_range = {key[:2] for key in ranges.whole_curves(trials)}
+    whole_range |= {key for key, note in notes.items() if not note}
+    return marked(effects, rows(effects, is_own, lambda key, effect: notes[key]), whole_range)
 
 
 def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -98,10 +104,9 @@ def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
     above=1.25,
     truth=4.0,  # by the square-root rule, over batches sixteen times as large
     read="summary",
-    since="2026-11-29",
 )
 def best_rate(trials):
-    return _judged(best_rates(trials), rise, is_shallue2019)
+    return _judged(trials, rise, is_shallue2019)
 
 
 @claim(
@@ -114,14 +119,14 @@ def best_rate(trials):
     "other batch sizes, miss the best rate of one left out by over 1.25 times, as a root mean "
     "square.",
     above=1.25,
+    either=True,
     read="summary",
-    since="2026-11-29",
 )
 def off_the_rules(trials):
-    return _judged(best_rates(trials), miss, is_shallue2019)
+    return _judged(trials, miss, is_shallue2019)
 
 
-@claim(
+@finding(
     "M2",
     "The best learning rate bends at the critical batch size",
     chapter="learning_rates",
@@ -130,14 +135,11 @@ def off_the_rules(trials):
     "steps do.",
     source="McCandlish et al. 2018",
     read="summary",
-    rule="On a network of two searches or more, with SGD, the batch size at which the best rate "
-    "bends, of η∞ / (1 + B_η/B), is within a factor of 1.25 of the critical batch size.",
-    within=1.25,
-    since="2026-11-29",
+    shown="ρ, with SGD: the batch size at which the best rate bends, of η∞ / (1 + B_η/B), over the "
+    "critical batch size.",
 )
 def bends(trials):
-    curves = (curve for curve in best_rates(trials, soon=False) if curve[0][1] == "sgd")
-    return _judged(curves, rates.log_rho, lambda name: False)
+    return _judged(trials, rates.log_rho, lambda name: False, methods=("sgd",), soon=False)
 
 
 @finding(
@@ -189,7 +191,6 @@ def region_moved():
     truth=0.23,  # 108 of 273 less 31 of 190
     scale="share",
     read="notes",
-    since="2026-12-01",
 )
 def failing():
     return _of_trials(lost)

@@ -17,7 +17,6 @@ from lib.probes import tracks
 from lib.records import results
 from lib.studies import plans
 from lib.wording import brief, named, percent, with_interval
-from lib.workloads.catalogue import workload
 
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to saturate
 WORDS = {
@@ -28,27 +27,15 @@ WORDS = {
 VERDICTS = {True: "as predicted", False: "not as predicted", None: "open"}
 
 
-def series() -> list[dict[str, object]]:
-    """The law of every curve with a method in SATURATING and `ENOUGH` searches, for other pages'
-    figures: name, method, data (set), sparsity, replicates (searches), points ([batch size, best
-    rate]), eta_inf, B_eta.
+def series() -> pd.DataFrame:
+    """The points of every curve with a method in SATURATING and `ENOUGH` searches, for the front
+    page's figure: workload, algorithm, sparsity, batch_size, rate, eta_inf, b_eta (in examples), n
+    (searches), network.
     """
     tables = measured.on_record()[measured.DEFINED]
-    return [
-        {
-            "name": name_of(row),
-            "method": row["algorithm"],
-            "data": workload(row["workload"]).dataset,
-            "sparsity": row["sparsity"],
-            "replicates": row["n"],
-            "points": rows_of(tables["points"], row)[["batch_size", "rate"]]
-            .to_numpy()
-            .tolist(),
-            "eta_inf": row["eta_inf"],
-            "B_eta": row["b_eta"],
-        }
-        for row in curves(tables, *SATURATING).to_dict("records")
-    ]
+    constants = curves(tables, *SATURATING)[[*measured.ABOUT, "eta_inf", "b_eta", "n"]]
+    points = tables["points"].merge(constants, on=measured.ABOUT)
+    return points.assign(network=points.workload.map(measured.title_of))
 
 
 def searches(chosen) -> tuple[pd.DataFrame, dict[str, Tables]]:
@@ -86,35 +73,32 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         with_curves(tables, "points", *SATURATING),
         with_curves(easy, "costs", *SATURATING, "adam"),
     )
-    times, drawn = [None] * 5, []
+    misses = [None] * 2
+    if len(points):  # the mean of the first over a curve is 0
+        logs = np.log(points.rate / points.saturating), saturating.saturating
+        misses = [percent(np.expm1(predictions.rms(log))) for log in logs]
+    times, drawn, spent = [None] * 5, [], None
     if len(costs):  # for the curve that figures show initially
         times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
+        law = costs[costs.rule == measured.ONE].groupby(measured.ABOUT)[["cost"]].mean()
+        spent = _ends(np.exp(law), "cost")
     table = predictions_table(readings).iloc[:, 1:]
     noise = over_noise(sgd)
     flow = far.over.quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
-    one = costs[costs.rule == measured.ONE] if len(costs) else costs
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return estimates.plain(
         {
             "curves": len(saturating),
             "methods": [named(name) for name in saturating.algorithm.unique()],
-            "draws": draws(),
             "networks": [*map(measured.title_of, saturating.workload.unique())],
-            # The mean over a curve is 0
-            "off": percent(np.expm1(np.log(points.rate / points.saturating).std(ddof=0)))
-            if len(points)
-            else None,
-            "left_out": percent(np.expm1(predictions.rms(saturating.saturating)))
-            if len(saturating)
-            else None,
-            "costs": _ends(np.exp(one.groupby(measured.ABOUT)[["cost"]].mean()), "cost"),
+            **dict(zip(("off", "left_out"), misses)),
+            "costs": spent,
             **{name: _ends(noise, name) for name in ("noise_c", "noise_b")},
             "nearer_c": int(noise.nearer_c.sum()) if len(noise) else None,
             "followed": len(noise),
-            "rho": front.effects(claims.judge()["M2"]),
-            "within": _factor(with_curves(easy, "points", "sgd")),
-            "pruned_sum": _pruned(with_curves(easy, "points", "sgd")),
+            "rho": front.effects(claims.every()["M2"]),
+            **_products(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
             "rho_momentum": _ends(curves(tables, "momentum"), "rho"),
             "adam_exponent": _ends(adam, "exponent"),
@@ -141,19 +125,10 @@ def elsewhere() -> dict[str, object]:
     keys, the largest factor by which its rates were off, and whether they were hit.
     """
     cases, _ = predictions.elsewhere()
-    most = dict.fromkeys(("R10", "R11"))
-    for what, value, fine in cases:
-        most[what.partition(".")[0]] = f"{brief(value)} ({predictions.HIT if fine else predictions.MISS})"
-    return {"tried": len(cases), "came": sum(fine for *_, fine in cases), **most}
-
-
-def draws() -> list[str]:
-    """The range from which the planned searches draw each method's rates."""
-    ranges = {cell.algorithm: cell.space.partition(",")[0] for cell in searched.planned()}
-    return [
-        f"{named(method)} {rates.partition('=')[2].replace('..', ' to ')}"
-        for method, rates in ranges.items()
-    ]
+    words = {True: predictions.HIT, False: predictions.MISS}
+    most = {what[:3]: f"{brief(value)} ({words[fine]})" for what, value, fine in cases}
+    came = sum(fine for *_, fine in cases)
+    return {"tried": len(cases), "came": came, "R10": most.get("R10"), "R11": most.get("R11")}
 
 
 def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:
@@ -175,23 +150,18 @@ def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
     return curves.assign(nearer_c=off.noise_c < off.noise_b)
 
 
-def _factor(points: pd.DataFrame) -> float | None:
-    """The largest factor between two products of steps and best rate within a curve."""
-    if points.empty:
-        return None
-    products = (points.steps * points.rate).groupby([points[name] for name in measured.ABOUT])
-    return float((products.max() / products.min()).max())
-
-
-def _pruned(points: pd.DataFrame) -> list[float] | None:
-    """The ends, over networks, of the product of steps and best rate when pruned over when dense,
-    the geometric mean over batch sizes.
+def _products(points: pd.DataFrame) -> dict[str, object]:
+    """Of the products of steps and best rate of one method's curves: within (the largest factor
+    between two of a curve), pruned_sum (pruned over dense, the geometric mean over batch sizes: the
+    ends over networks).
     """
     if points.empty:
-        return None
+        return dict.fromkeys(("within", "pruned_sum"))
     logs = np.log(points.steps * points.rate).groupby([points.workload, points.sparsity])
     ratios = np.exp(logs.mean().unstack().diff(axis=1).iloc[:, -1].dropna())
-    return [float(ratios.min()), float(ratios.max())] if len(ratios) else None
+    within = float(np.exp((logs.max() - logs.min()).max()))
+    ends = ratios.agg(["min", "max"]).tolist() if len(ratios) else None
+    return {"within": within, "pruned_sum": ends}
 
 
 def _spread(tuned: pd.DataFrame) -> float | None:
@@ -217,8 +187,11 @@ def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
 
 
 def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
-    """A row per network, method and sparsity: rho in two readings, and the law's constants."""
+    """A row per network, method and sparsity: the law's constants, rho in two readings, and what
+    half and twice the best rate cost.
+    """
     rows = []
+    easy = readings[measured.EASY]
     for row, names in _curves(readings[measured.DEFINED]):
         constants = {"η∞": "eta_inf", "Bη": "b_eta", "exponent": "exponent", "C": "critical"}
         rows.append(
@@ -228,7 +201,8 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
                 "rates that count": f"{row['searches'] - row['soon'] - row['edge']} of {row['searches']}",
                 **{title: brief(row[name]) for title, name in constants.items()},
                 "ρ (90 %)": _rho(pd.DataFrame([row])),
-                "ρ, easiest goal": _rho(rows_of(readings[measured.EASY]["curves"], row)),
+                "ρ, easiest goal": _rho(rows_of(easy["curves"], row)),
+                **measured.times(rows_of(easy["costs"], row))[[*measured.OFF]],
             }
         )
     return pd.DataFrame(rows)
@@ -250,12 +224,11 @@ def rules_table(tables: Tables) -> pd.DataFrame:
 
 
 def costs_table(tables: Tables) -> pd.DataFrame:
-    """A row per curve: steps over those at the best rate, the geometric mean over sizes, at half
-    and twice that rate, and at the rate of each rule fitted to the other sizes; ≥: a lower bound.
+    """A row per curve: steps over those at the best rate, the geometric mean over sizes, at the
+    rate of each rule fitted to the other sizes; ≥: a lower bound.
     """
-    rules = [*measured.OFF, *measured.RIVALS]
     return pd.DataFrame(
-        names | dict(measured.times(rows_of(tables["costs"], row))[rules])
+        names | dict(measured.times(rows_of(tables["costs"], row))[measured.RIVALS])
         for row, names in _curves(tables)
     )
 

@@ -193,7 +193,7 @@ def _costs(law: Law, form: str, over: float | None) -> Iterator[pd.DataFrame]:
 
 
 def from_one(
-    law: Law, over: float | None, form: str, base: int = BASE
+    law: Law, over: float | None, form: str = "saturating", base: int = BASE
 ) -> dict[str, pd.Series]:
     """ln of the rates that rules predict from the best rate at batch size `base`, by rule and size.
 

@@ -91,7 +91,6 @@ def with_power(key, groups):
     "lie at an edge, the loss is a bound. Runs by the authors' recipe have a row of their own.",
     below=1.0,
     scale="points",
-    since="2026-11-29",
 )
 def top_k_over_dense():
     return with_power("T4", groups(lost("Top-k")) + as_published("top-k", "dense"))
@@ -128,7 +127,6 @@ def rand_k_over_dense():
     "seeds. Their runs warm up the density, so that only rows that do are the paper's own. Lengths, edges and recipe as for T4.",
     below=1.0,
     scale="points",
-    since="2026-11-29",
 )
 def gaussian_k_over_top_k():
     variants = results.read(plans.study("message-variants"))

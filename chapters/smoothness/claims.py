@@ -21,7 +21,6 @@ from lib.probes import tracks
     rule="On a network, the Lipschitz constant along the fastest trials at the highest sparsity is over 1.25 times the dense "
     "network's, in the mean of searches; n counts splits. (The trials compared have different learning rates.)",
     above=1.25,
-    since="2026-11-29",
 )
 def roughness():
     means = followed_paths.typical(followed_paths.followed())

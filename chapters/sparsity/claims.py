@@ -11,8 +11,6 @@ from lib.claims.claim import claim
 from lib.claims.names import LADDER, is_lee2021, pooled_images, rows
 from lib.methods import WITH_MOMENTUM
 
-TODAY = "2026-11-29"
-
 
 @claim(
     "L2",
@@ -24,7 +22,6 @@ TODAY = "2026-11-29"
     above=0.0,
     scale="number",
     tried=regimes.TRIED,
-    since=TODAY,
 )
 def regimes_of_pruned(curves, searches):
     whole_range = ranges.whole_curves(searches)
@@ -45,7 +42,6 @@ def regimes_of_pruned(curves, searches):
     "searches; shown is the batch size at which that is least sure.",
     above=1.25,
     truth=2.0,
-    since=TODAY,
 )
 def steps_over_dense(curves):
     ratios, typical = {}, {}
@@ -72,7 +68,6 @@ def steps_over_dense(curves):
     source="Lee et al. 2021, abstract of an earlier version; Lee et al. 2020, abstract",
     rule=f"On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's. {LADDER}",
     above=0.8,
-    since=TODAY,
 )
 def critical_over_dense(ladders):
     return rows(critical_ratios(ladders), is_lee2021)
@@ -88,7 +83,7 @@ def critical_over_dense(ladders):
     rule="On a network, with momentum, the critical batch size at the highest sparsity is over 1.25 times the dense one's. "
     f"{LADDER} Nesterov momentum is shown beside it as ours.",
     above=1.25,
-    since=TODAY,
+    truth=2.0,
 )
 def critical_with_momentum(ladders):
     effects = {k: e for k, e in critical_ratios(ladders).items() if k[1] in WITH_MOMENTUM}

@@ -25,7 +25,6 @@ ALLOWED = 1.1  # factor by which a curve may depart from the form
     "sizes, the scatter of its searches taken off. It has five batch sizes or more, of three searches or more.",
     below=ALLOWED,
     tried=("c₁/B + c₂", "steps as 1/√B", "a sharp corner at its C"),
-    since="2026-11-29",
 )
 def departure_from_form(curves, searches):
     dense = {

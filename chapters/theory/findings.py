@@ -8,7 +8,7 @@ import pandas as pd
 from chapters.theory import quadratic
 from chapters.theory.experiments import JOBS
 from lib.analysis import ranges, scaling
-from lib.claims import Claim, judging
+from lib.claims import front, judging
 from lib.claims.names import REPEATS, title
 from lib.probes import tracks
 from lib.wording import between, brief, named, number, percent, span
@@ -62,26 +62,29 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(
-    tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame, bends: Claim
-) -> dict[str, object]:
+    tested: pd.DataFrame,
+    points: pd.DataFrame,
+    noise: pd.DataFrame,
+    judged: dict,
+) -> dict:
     """All values in the page's sentences.
 
     Args:
         tested: from `tested_forms`.
         points: from `residuals`.
-        noise: from `noise_scales`; critical batch sizes of dense networks are compared with it and
-            with one constant.
-        bends: the claim that learning rates bend where steps do.
+        noise: from `noise_scales`; dense networks' critical batch sizes are compared with their
+            mean.
+        judged: all claims and findings.
     """
     dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
     constant = np.exp(np.log(dense.critical).mean())
     return {
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
         "below": _below(points),
-        "over_noise": between(*(dense.critical / dense.predicted)),
+        "over_noise": front.facts(judged)["noise"],
         "over_one": between(*(dense.critical / constant)) if len(dense) > 2 else None,
         "held": of_jobs(),
-        **quadratic.compared_rho(quadratic.spectra(), bends),
+        **quadratic.agreement(quadratic.spectra(), judged["M2"]),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 

@@ -10,7 +10,7 @@ import pandas as pd
 from chapters.theory.experiments import SPECTRA
 from chapters.theory.noisy_quadratic import Model, best, power_law, steps
 from lib.analysis import rates, scaling
-from lib.claims import Claim, Group
+from lib.claims import Finding, Group
 from lib.claims.judging import kept
 from lib.methods import spaces
 from lib.wording import brief, percent, span, with_interval
@@ -160,33 +160,27 @@ def _spectra() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _group(spectrum: str, bends: Claim) -> Group | None:
-    """The claim's group for the network of a measured spectrum."""
+def _group(spectrum: str, bends: Finding) -> Group | None:
+    """The finding's group for the network of a measured spectrum."""
     names = {group.name.partition(", ")[0]: group for group in bends.measured}
     return names.get(spectrum.partition(", ")[0])
 
 
-def compared_rho(spectra: pd.DataFrame, bends: Claim) -> dict[str, object]:
-    """How rho in the model of measured spectra compares with that of searches: model_rho and
-    searches_rho (the ends of both), inside (how many of the model's values lie within the 90 %
-    interval of the network's searches), and of (how many).
+def agreement(spectra: pd.DataFrame, bends: Finding) -> dict:
+    """How many values of rho in the model of a measured spectrum lie in the 90 % interval of the
+    network's searches (inside), of how many (of).
     """
-    groups = spectra.spectrum.map(lambda name: _group(name, bends))
-    model, groups = spectra.rho[groups.notna()], groups.dropna()
-    if model.empty:
-        return dict.fromkeys(("model_rho", "searches_rho", "inside", "of"))
-    measured = [group.effect for group in groups]
-    inside = [group.low <= rho <= group.high for rho, group in zip(model, groups)]
-    ends = {"model_rho": [model.min(), model.max()], "searches_rho": [min(measured), max(measured)]}
-    return {**ends, "inside": sum(inside), "of": len(inside)}
+    pairs = [(rho, _group(name, bends)) for name, rho in zip(spectra.spectrum, spectra.rho)]
+    inside = [group.low <= rho <= group.high for rho, group in pairs if group]
+    return {"inside": sum(inside), "of": len(inside)}
 
 
-def spectra_table(spectra: pd.DataFrame, bends: Claim) -> pd.DataFrame:
+def spectra_table(spectra: pd.DataFrame, bends: Finding) -> pd.DataFrame:
     """rho in the model at every goal, a row per spectrum, beside rho from the network's searches.
 
     Args:
         spectra: from `spectra`.
-        bends: the claim that rho is one.
+        bends: the finding on rho.
     """
     rows = []
     for spectrum, goals in spectra.groupby("spectrum", sort=False):

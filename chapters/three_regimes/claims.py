@@ -8,8 +8,6 @@ from lib.claims.claim import claim
 from lib.claims.names import REPEATS, is_shallue2019, marked, pooled_images, rows
 from lib.methods import WITH_MOMENTUM
 
-TODAY = "2026-11-29"
-
 
 def dense(curves):
     return {
@@ -30,7 +28,6 @@ def dense(curves):
     above=0.0,
     scale="number",
     tried=regimes.TRIED,
-    since=TODAY,
 )
 def three_regimes(curves, searches):
     whole_range = ranges.whole_curves(searches)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.analysis import method_results
+from lib.claims import front
 from lib.page import charts, estimates
 from lib.wording import between, brief, named, percent, ranged, span
 from lib.workloads.catalogue import workload
@@ -15,12 +16,13 @@ FIRST = "digits-mlp"  # the network whose times are shown
 SEVERAL = 3  # searches that a method needs to be named in sentences
 
 
-def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
+def findings(searches: pd.DataFrame, curves: dict, judged: dict) -> dict[str, object]:
     """All values in the page's sentences.
 
     Args:
         searches: at their goals, momentum over its whole range where that is measured.
         curves: those of dense networks among them.
+        judged: the page's claims.
     """
     ratios = compared(curves)
     muon = ratios[(ratios.algorithm == "muon") & (ratios.n >= SEVERAL)]
@@ -29,6 +31,7 @@ def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
     return estimates.plain(
         {
             "over_sgd": muon["critical"],
+            "over_adam": front.effects(judged["O6"]),
             "muon": muon,
             "small": muon["small"],
             "methods": len({*ratios.algorithm}.difference(charts.VARIANTS)),

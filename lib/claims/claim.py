@@ -1,5 +1,5 @@
-"""A claim: what a paper says, the rule that judges it, the rule's history and power, and the
-verdict on every network.  A finding: what a paper says and what was measured, without a rule.
+"""A claim: what a paper says, the rule that judges it, the rule's power, and the verdict on every
+network.  A finding: what a paper says and what was measured, without a rule.
 
 The earlier forms of rules are in `chapters/claims/history.yaml`.
 
@@ -11,7 +11,6 @@ The earlier forms of rules are in `chapters/claims/history.yaml`.
         rule="On a network, the critical batch size at the highest sparsity is over 0.8 times the "
         "dense one's.",
         above=0.8,
-        since="2026-11-26",
     )
     def critical_over_dense(curves):
         ...
@@ -23,7 +22,6 @@ returns a `Group` per network.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections import Counter
@@ -32,15 +30,12 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
-import yaml
-from pydantic import TypeAdapter
 from scipy.special import ndtri
 
-from lib import ROOT, require
+from lib import require
 from lib.analysis import scaling
 from lib.analysis.scaling import LEVEL, Effect
 
-HISTORY = ROOT / "chapters/claims/history.yaml"
 # Verdicts on a network
 YES, NO, UNCLEAR = "yes", "no", "unclear"
 SHOWN = "no verdict"  # the rule could not decide there, so only the measurement is shown
@@ -177,18 +172,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Change:
-    """An earlier form of a rule: when it was abandoned, what it was, why, and whether the records
-    were known by then.
-    """
-
-    when: str
-    was: str
-    why: str
-    records_known: bool = True
-
-
-@dataclass(frozen=True)
 class Claim(Finding):
     """A claim of the ledger, and, once judged, its groups with their verdicts.
 
@@ -196,21 +179,20 @@ class Claim(Finding):
         rule: what decides on each network.
         kind, threshold: the interval must lie above the threshold, below it, or within it: for a
             ratio from 1/threshold to threshold, else from -threshold to threshold.
-        since: when the rule got its present form.
-        history: its earlier forms.
         fixed: whether the number of searches was fixed in advance.
         truth: an effect as large as the paper's, with which power is computed; None: twice the
             threshold, on logarithms.
+        either: whether effects are distances from none, in either direction, so that no effect is
+            the opposite.
         tried: the simulated data used for `Group.power` instead, in words, in its order.
     """
 
     rule: str = ""
     kind: str = "above"
     threshold: float = math.nan
-    since: str = "2026-11-26"
-    history: tuple[Change, ...] = ()
     fixed: bool = False
     truth: float | None = None
+    either: bool = False
     tried: tuple[str, ...] = ()
 
     @property
@@ -262,15 +244,17 @@ class Claim(Finding):
         """Effects, on the inner scale, with which a rule is tried: one at which the claim is true,
         and two at which it is false.
 
-        If the rule demands an effect: `truth` (or twice the threshold), none, and the opposite;
-        else none, then two and four times the threshold, or for "within" plus and minus two times.
+        If the rule demands an effect: `truth` (or twice the threshold), none, and the opposite, or
+        half the threshold where there is no opposite; else none, then two and four times the
+        threshold, or for "within" plus and minus two times.
         """
         edge = self.inner(self.threshold)
         if self.kind == "within":
             return 0.0, 2 * edge, -2 * edge
         asks = edge > 0 if self.kind == "above" else edge < 0
         truth = 2 * edge if self.truth is None else self.inner(self.truth)
-        return (truth, 0.0, -truth) if asks else (0.0, 2 * edge, 4 * edge)
+        false = edge / 2 if self.either else -truth
+        return (truth, 0.0, false) if asks else (0.0, 2 * edge, 4 * edge)
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
@@ -302,8 +286,10 @@ def power_of(group: Group, claim: Claim) -> tuple[float, ...]:
     estimate = Effect(0.0, group.error, group.freedom, group.n)
     shares = []
     for effect in claim.worlds:
-        ends = scaling.drawn(estimate, effect, random)
-        verdicts = _decided(*ends, claim.kind, claim.inner(claim.threshold))
+        low, high = scaling.drawn(estimate, effect, random)
+        if claim.either:
+            low = np.maximum(low, -high)
+        verdicts = _decided(low, high, claim.kind, claim.inner(claim.threshold))
         shares.append(float((verdicts == YES).mean()))
     return tuple(shares)
 
@@ -387,13 +373,6 @@ def place(key: str) -> tuple[int, int, str]:
     return list(PAPERS).index(parts[1]), int(parts[2]), key
 
 
-@functools.cache
-def histories() -> dict[str, tuple[Change, ...]]:
-    """The earlier forms of every rule that has changed, by the claim's key."""
-    written = yaml.safe_load(HISTORY.read_text(encoding="utf-8"))
-    return TypeAdapter(dict[str, tuple[Change, ...]]).validate_python(written)
-
-
 def claim(key: str, title: str, **fields) -> Callable:
     """A decorator that registers a function under a claim.
 
@@ -406,8 +385,7 @@ def claim(key: str, title: str, **fields) -> Callable:
     """
     place(key)
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
-    rule = {"kind": kind, "threshold": threshold, "history": histories().get(key, ())}
-    return _register(REGISTRY.claims, Claim(key, title, **rule, **fields))
+    return _register(REGISTRY.claims, Claim(key, title, kind=kind, threshold=threshold, **fields))
 
 
 def finding(key: str, title: str, **fields) -> Callable:

@@ -323,8 +323,8 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
 def drawn(
     effect: Effect, value: float, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends [4000] of the intervals of estimates drawn about `value` with this one's error."""
-    size = 4000
+    """Both ends [40000] of the intervals of estimates drawn about `value` with this one's error."""
+    size = 40_000
     spread = np.full(size, effect.error)
     if np.isfinite(effect.freedom):
         spread *= np.sqrt(random.chisquare(effect.freedom, size) / effect.freedom)
