@@ -58,7 +58,7 @@ def searches(chosen) -> tuple[pd.DataFrame, dict[str, Tables]]:
     return results.of_searches(searched.study(behind)), readings
 
 
-def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object]:
+def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict:
     """All values in the page's sentences.
 
     Args:
@@ -84,6 +84,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         law = costs[costs.rule == measured.ONE].groupby(measured.ABOUT)[["cost"]].mean()
         spent = _ends(np.exp(law), "cost")
     table = predictions_table(readings).iloc[:, 1:]
+    failed = table.apply(lambda row: row.str.startswith(predictions.MISS)).sum().tolist()
     noise = over_noise(sgd)
     flow = far.over.quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
@@ -108,7 +109,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "adam_on": [name_of(row) for row in adam.to_dict("records")],
             "drawn": drawn,
             "predicted": len(table),
-            "missed": [str(table[name].str.count(predictions.MISS).sum()) for name in table],
+            **dict(zip(("missed", "soon_missed", "easy_missed"), failed)),
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
             **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **elsewhere(),
@@ -120,7 +121,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     )
 
 
-def elsewhere() -> dict[str, object]:
+def elsewhere() -> dict:
     """On how many other networks the law was tried (tried) and held (came); by the predictions'
     keys, the largest factor by which its rates were off, and whether they were hit.
     """
@@ -150,7 +151,7 @@ def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
     return curves.assign(nearer_c=off.noise_c < off.noise_b)
 
 
-def _products(points: pd.DataFrame) -> dict[str, object]:
+def _products(points: pd.DataFrame) -> dict:
     """Of the products of steps and best rate of one method's curves: within (the largest factor
     between two of a curve), pruned_sum (pruned over dense, the geometric mean over batch sizes: the
     ends over networks).
