@@ -236,17 +236,19 @@ def _noncentrality(chi2: float, freedom: int, scatter_freedom: int) -> np.ndarra
     return np.array([max(chi2 - freedom, 0.0), *ends])
 
 
-def power_of_form(logs: np.ndarray, depart: float, most: float) -> float:
-    """How often `test_form` shows that a curve departing by `depart` departs by less than `most`.
+def power_of_form(logs: np.ndarray, depart: float, most: float) -> tuple[float, float]:
+    """How often `test_form` shows that a curve departing by `depart` departs by less than `most`,
+    and how often that it departs by more.
 
     Args:
         logs: ln K* [n, m] of the curve's searches, for their number and scatter.
         depart: root mean square of ln K* minus the form, over batch sizes.
-        most: limit below which the upper end of the interval must lie.
+        most: limit below or above which the whole interval must lie.
     """
     n, m = logs.shape
     total = (n / scatter_by_size(logs)).sum()
     freedoms = m - 2, (n - 1) * (m - 1)
-    # The largest chi2 / freedom whose upper end still lies below
-    largest = ncfdtri(*freedoms, total * most**2, 0.05)
-    return float(ncfdtr(*freedoms, total * depart**2, largest)) if largest > 1 else 0.0
+    # The largest chi2 / freedom whose upper end lies below, the least whose lower end lies above
+    ends = ncfdtri(*freedoms, total * most**2, [0.05, 0.95])
+    below, within = ncfdtr(*freedoms, total * depart**2, ends).tolist()
+    return (below if ends[0] > 1 else 0.0), 1 - within

@@ -76,7 +76,7 @@ def test_claims_the_ledger_and_notes_show_it_as_text(title):
     assert shows(boxes.claim(judged), title, 5)
     assert shows(ledger.matrix([judged]), title)
     assert shows(front_figures.papers({"paper": [judged]}), title)
-    assert shows(boxes.stated(title, title, "holds", title), title)
+    assert shows(boxes.stated(title, title, "yes", title), title)
     assert shows(boxes.table(pd.DataFrame({title: [title]})), title)
 
 
@@ -143,7 +143,7 @@ def everywhere(evil):
     yield prose.figure(chart(evil), template, template, "fig-x", evil, values)
     yield from (boxes.provenance(frame), boxes.sources(frame), boxes.table(frame))
     yield boxes.warned([evil])
-    yield boxes.stated(evil, evil, "holds", evil)
+    yield boxes.stated(evil, evil, "yes", evil)
 
 
 def test_no_field_of_a_record_or_of_a_readers_file_becomes_markup():

@@ -36,6 +36,7 @@ def test_a_key_tells_its_paper_and_its_number_or_is_refused_by_name():
         with pytest.raises(ValueError, match=f"key: {key!r} is not allowed; .*L, M, S"):
             claims.claim.claim(key, "a title", above=1.0)
     assert list(registered()) == keys
+    assert "summary" not in {rule.read for rule in registered().values()}  # such is a finding
 
 
 def line(c1, c2, sizes=SIZES):
@@ -153,8 +154,8 @@ def pair(name, sparse, algorithm="momentum", level=0.9, **options):
     return {(*key, 0.0): curve(6400, 100, **options), (*key, level): sparse}
 
 
-def told(key, function, curves):
-    return judged(registered()[key], function(curves))
+def told(key, function, *given):
+    return judged(registered()[key], function(*given))
 
 
 def at_goals(curves):
@@ -166,9 +167,12 @@ def at_goals(curves):
 def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(factor, less, much):
     curves = pair("mnist-simple-cnn", curve(2 * 6400 * factor, 200, seed=1))
     curves |= {("mnist-simple-cnn", "momentum", "connection-sensitivity", 0.5): curve(6400 / 9, 100)}
-    (group,) = told("L4", sparsity.critical_over_dense, at_goals(curves)).groups
+    bends = [[*key, 64.0 + 8 * key[3], 0.02, True] for key in curves]
+    summary = pd.DataFrame(bends, columns=[*scaling.CURVE, "critical", "goal", "identified"])
+    (group,) = told("L4", sparsity.critical_over_dense, at_goals(curves), summary).groups
+    assert group.note == "C at 2 % error: 71, dense 64"
     assert group.effect == pytest.approx(factor, rel=0.1) and (group.verdict, group.n, group.own) == (less, 12, True)
-    (group,) = told("L5", sparsity.critical_with_momentum, at_goals(curves)).groups
+    (group,) = told("L5", sparsity.critical_with_momentum, at_goals(curves), summary).groups
     assert group.verdict == much
 
 
@@ -218,7 +222,8 @@ def test_exact_curves_pass_the_rule_of_three_regimes_and_others_do_not(steps, of
         (group,) = REGISTRY.functions["L1"](curves(rows), rows)
         clear.append(group.low > 0)
     assert np.mean(clear) > 0.8 if often else np.mean(clear) < 0.05
-    assert not often or group.power[0] > 0.8 and max(group.power[1:]) < 0.05
+    (yes, no), *others = group.power
+    assert not often or yes > 0.8 > 0.05 > max(no, *(share for share, _ in others))
 
 
 @pytest.mark.parametrize(("c1", "c2", "bend", "smallest"), [
@@ -277,12 +282,9 @@ def test_the_spread_of_equal_critical_batch_sizes_includes_one_about_nine_times_
     assert value == pytest.approx(10, rel=0.1) and 7 < low < 10 < high < 14
 
 
-@pytest.mark.parametrize("bend, kind, amount", [(16, YES, NO), (64, NO, YES)])
-def test_families_are_judged_either_way_and_no_effect_by_the_same_bound(bend, kind, amount, monkeypatch):
+@pytest.mark.parametrize("bend, amount", [(16, NO), (64, YES)])
+def test_the_ratio_of_a_family_is_that_of_its_last_member_over_its_first(bend, amount, monkeypatch):
     trials = of_family([64, bend], families.MODEL, 20).assign(space=ranges.WHOLE)
-    (group,) = judged(registered()["S5"], limits.kinds(trials)).groups
-    assert group.verdict == kind and group.low >= 1
-    assert group.effect == pytest.approx(max(bend / 64, 64 / bend), rel=0.1)
     monkeypatch.setattr(limits, "AMOUNTS", limits.KINDS)
     (group,) = judged(registered()["S8"], limits.amounts(trials)).groups
     assert group.verdict == amount and group.effect == pytest.approx(bend / 64, rel=0.1)

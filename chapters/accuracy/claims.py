@@ -50,11 +50,11 @@ def slopes(trends):
     "Label smoothing helps more at large batches",
     chapter="accuracy",
     paper="Label smoothing helps more at large batch sizes.",
-    source="Shallue et al. 2019",
+    source="Shallue et al. 2019, figure 7",
     rule="On a network, the test error that label smoothing saves rises by over 0.2 points with every doubling of the batch.",
     above=PER_DOUBLING,
     scale="points a doubling",
-    read="summary",
+    read="figures",
 )
 def helped():
     return slopes(fixed_budgets.helped)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +15,8 @@ from lib.page.prose import Html
 SIGNS = {"yes": "✓", "no": "✗", "unclear": "?", "no verdict": "·"}
 KINDS = {"yes": "yes", "no": "no", "unclear": "open", "no verdict": "open"}  # of a network's
 
-HISTORY = Path(__file__).with_name("history.yaml")
+HISTORY = "history.yaml"  # the earlier forms of every rule that has changed, by the claim's key
+BEFORE = "before.yaml"  # the words before every rule's power was computed
 MATRIX, DETAILS = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("matrix.html", "details.html")
@@ -42,26 +43,38 @@ def matrix(judged: Iterable) -> Html:
     return boxes.html(MATRIX, judged=claims, papers=papers, **words)
 
 
-def histories() -> dict:
-    """The earlier forms of every rule that has changed, by the claim's key: as in HISTORY."""
-    return yaml.safe_load(HISTORY.read_text(encoding="utf-8"))
+def read(name: str) -> dict:
+    """A YAML file beside this one."""
+    return yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
 def details(judged: Iterable) -> Html:
     """The details of each claim, folded; the link #claim-KEY opens one."""
-    earlier = histories()
+    earlier = read(HISTORY)
     rows = [(claim, boxes.claim(claim), earlier.get(claim.key, [])) for claim in judged]
     return boxes.html(DETAILS, judged=rows)
 
 
+def before(judged: Mapping) -> Html:
+    """The verdicts of 28 November 2026 beside today's, folded, and why they differ."""
+    rows = []
+    for key, (was, why) in read(BEFORE)["claims"].items():
+        claim = judged.get(key)
+        now = f"{claim.theirs}; ours: {claim.ours}" if claim else "no verdict"
+        rows.append([key, was, now, why])
+    columns = ["claim", "28 November", "now", "why"]
+    fold = "<details><summary>All {{ n }} claims before and after</summary>{{ table }}</details>"
+    return boxes.html(fold, n=len(rows), table=boxes.table(pd.DataFrame(rows, columns=columns)))
+
+
 def powers(judged: Iterable) -> Html:
     """A row per claim: its key, on how many of its measured rows its rule can decide, and how often
-    the rule says yes when the claim is true and when it is false.
+    the rule says what when the claim is true and when it is false.
     """
     rows = []
     for claim in judged:
         able = sum(group.verdict != "no verdict" for group in claim.measured)
-        shares = boxes.shares_of_yes(claim) or ["—", "—"]
+        shares = boxes.shares(claim) or ["—", "—"]
         cells = [f"{words}: {share}" for words, share in zip(claim.made_up, shares[:2])]
         rows.append([claim.key, f"{able} of {len(claim.measured)}", *cells])
     columns = "claim|rows that can tell|claim true|claim false"

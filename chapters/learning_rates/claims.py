@@ -16,7 +16,6 @@ from lib.claims.claim import Group, claim, finding, interval
 from lib.claims.names import REPEATS, is_shallue2019, marked, rows, title
 from lib.workloads.catalogue import workload
 
-SUMMARISED = "Shallue et al. 2019"
 EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
 RULES = ("linear", "square root")  # those that the paper looks at
 PUBLISHED = "earlier searches, over the published ranges"
@@ -98,12 +97,12 @@ def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
     "The best learning rate rises with the batch size",
     chapter="learning_rates",
     paper="The best effective learning rate rises with the batch size.",
-    source=SUMMARISED,
+    source="Shallue et al. 2019, figure 8",
     rule="On a network of two searches or more, the best effective rate at the largest batch "
     "size is over 1.25 times that at the smallest, by η∞ / (1 + B_η/B) fitted to the best rates.",
     above=1.25,
     truth=4.0,  # by the square-root rule, over batches sixteen times as large
-    read="summary",
+    read="figures",
 )
 def best_rate(trials):
     return _judged(trials, rise, is_shallue2019)
@@ -114,13 +113,13 @@ def best_rate(trials):
     "No simple rule gives the best learning rate",
     chapter="learning_rates",
     paper="The best effective learning rate follows neither the linear nor the square-root rule consistently.",
-    source=SUMMARISED,
+    source="Shallue et al. 2019, figure 8",
     rule="On a network of two searches or more, the linear and the square-root rule, fitted to the "
     "other batch sizes, miss the best rate of one left out by over 1.25 times, as a root mean "
     "square.",
     above=1.25,
     either=True,
-    read="summary",
+    read="figures",
 )
 def off_the_rules(trials):
     return _judged(trials, miss, is_shallue2019)
@@ -149,6 +148,7 @@ def bends(trials):
     paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B): one rate "
     "and B_noise give all others.",
     source="McCandlish et al. 2018",
+    ends="least to most",
     read="summary",
     shown="With SGD, by what factor best rates differ from those that one at batch size 64, C, and "
     "ρ of other networks give: root mean square over batch sizes, the least, and the most.",
@@ -167,12 +167,12 @@ def predicted():
     "Good hyperparameters: more at fixed steps, fewer at fixed epochs",
     chapter="learning_rates",
     paper="The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
-    source=SUMMARISED,
+    source="Shallue et al. 2019, figure 9",
     rule="On a network, from the smallest batch to the largest, over 5 % of the trials are gained at fixed steps, and lost at "
     "fixed epochs; shown is the lesser of the two.",
     above=0.05,
     scale="share",
-    read="summary",
+    read="figures",
 )
 def region_moved():
     return _of_trials(moved)

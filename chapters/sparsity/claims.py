@@ -1,5 +1,6 @@
 """What Lee et al. (2020, 2021) say about pruned networks, and the rules that judge it."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from lib.analysis import ranges, scaling
 from lib.analysis.scaling import sparsest
 from lib.claims import regimes
 from lib.claims.claim import claim
-from lib.claims.names import LADDER, is_lee2021, pooled_images, rows
+from lib.claims.names import LADDER, is_lee2021, marked, pooled_images, rows
 from lib.methods import WITH_MOMENTUM
 
 
@@ -24,12 +25,10 @@ from lib.methods import WITH_MOMENTUM
     tried=regimes.TRIED,
 )
 def regimes_of_pruned(curves, searches):
-    whole_range = ranges.whole_curves(searches)
-    return [
-        regimes.margin(key, sparse, key in whole_range)
-        for key, (sparse, _) in sparsest(curves).items()
-        if len(sparse.sizes) >= regimes.LEAST
-    ]
+    pruned = {key: curve for key, (curve, _) in sparsest(curves).items()}
+    pruned = {key: curve for key, curve in pruned.items() if len(curve.sizes) >= regimes.LEAST}
+    groups = itertools.starmap(regimes.margin, pruned.items())
+    return marked(pruned, groups, ranges.whole_curves(searches))
 
 
 @claim(
@@ -69,8 +68,8 @@ def steps_over_dense(curves):
     rule=f"On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's. {LADDER}",
     above=0.8,
 )
-def critical_over_dense(ladders):
-    return rows(critical_ratios(ladders), is_lee2021)
+def critical_over_dense(ladders, summary):
+    return _compared(critical_ratios(ladders), summary)
 
 
 @claim(
@@ -85,10 +84,25 @@ def critical_over_dense(ladders):
     above=1.25,
     truth=2.0,
 )
-def critical_with_momentum(ladders):
+def critical_with_momentum(ladders, summary):
     effects = {k: e for k, e in critical_ratios(ladders).items() if k[1] in WITH_MOMENTUM}
-    groups = zip(effects, rows(effects, is_lee2021))
+    groups = zip(effects, _compared(effects, summary))
     return [replace(group, own=group.own and key[1] == "momentum") for key, group in groups]
+
+
+def _compared(effects, summary):
+    """A row per network and method; in its note, both critical batch sizes at the goal."""
+    known = summary.set_index(scaling.CURVE)
+
+    def critical(key):
+        row = known.loc[key]
+        return f"{row.critical:,.0f}" if row.identified else "outside the sizes measured"
+
+    def sizes(key, _):
+        pruned, dense = critical(key), critical(scaling.dense_key(key))
+        return f"C at {100 * known.goal[key]:g} % error: {pruned}, dense {dense}"
+
+    return rows(effects, is_lee2021, sizes)
 
 
 def critical_ratios(ladders):

@@ -8,7 +8,7 @@ import numpy as np
 
 from lib.analysis import ranges, scaling
 from lib.claims.claim import claim, finding, interval
-from lib.claims.names import REPEATS, curve_title, is_lee2021, marked, rows, tested_form
+from lib.claims.names import REPEATS, curve_title, is_lee2021, marked, rows
 from lib.probes import tracks
 
 ALLOWED = 1.1  # factor by which a curve may depart from the form
@@ -41,7 +41,7 @@ def departure_from_form(curves, searches):
                 row.depart_high,
                 row.searches,
                 is_lee2021(row.workload),
-                tested_form(row),
+                tested(row),
                 log=True,
                 power=power(dense[keys[-1]]),
             )
@@ -49,8 +49,14 @@ def departure_from_form(curves, searches):
     return marked(keys, groups, whole_curves)
 
 
+def tested(row):
+    """How well c1/B + c2 fits a curve, in words, from a row of `scaling.tests_of_form`."""
+    p_value = f"p = {row.p_value:.2g}" if row.p_value >= 0.001 else "p < 0.001"
+    return f"χ² = {row.chi2:.0f} on {row.freedom:.0f} degrees of freedom ({p_value})"
+
+
 def power(curve):
-    """How often the rule says yes for a curve with these batch sizes, searches and scatter: one of
+    """How often the rule says yes and no for a curve with these batch sizes, searches and scatter: one of
     the form, a power law without a floor, and one with a corner at its critical batch size.
     """
     logs = curve.logs.where(~curve.missed).dropna().to_numpy()

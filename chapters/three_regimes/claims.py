@@ -2,6 +2,8 @@
 momentum.
 """
 
+import itertools
+
 from lib.analysis import ranges, scaling
 from lib.claims import regimes
 from lib.claims.claim import claim
@@ -30,8 +32,8 @@ def dense(curves):
     tried=regimes.TRIED,
 )
 def three_regimes(curves, searches):
-    whole_range = ranges.whole_curves(searches)
-    return [regimes.margin(key, c, key in whole_range) for key, c in dense(curves).items()]
+    groups = itertools.starmap(regimes.margin, dense(curves).items())
+    return marked(dense(curves), groups, ranges.whole_curves(searches))
 
 
 @claim(
@@ -39,8 +41,8 @@ def three_regimes(curves, searches):
     "Another goal leaves the critical batch size in place",
     chapter="three_regimes",
     paper="Another goal error shifts the curve up or down; the transitions between its regimes stay.",
-    source="Shallue et al. 2019",
-    read="summary",
+    source="Shallue et al. 2019, figure 2",
+    read="figures",
     rule="On a dense network, the critical batch size at the easiest goal of its ladder, over that at the goal at which its curve "
     "is read, is within a factor of 1.25 of one.",
     within=1.25,
@@ -74,8 +76,8 @@ def easiest_goals(searches):
     chapter="three_regimes",
     paper="Momentum and Nesterov momentum extend perfect scaling to larger batches than SGD. (Here: the critical "
     "batch size, which more expensive small batches also raise.)",
-    source="Shallue et al. 2019",
-    read="summary",
+    source="Shallue et al. 2019, figure 4",
+    read="figures",
     rule="On a dense network, the critical batch size with momentum is over 1.25 times that with SGD; momentum over its whole "
     "range where all curves of the network and method have it.",
     above=1.25,
@@ -89,8 +91,8 @@ def critical_with_momentum(searches, curves, published_curves):
     "At the smallest batch, momentum takes the steps of SGD",
     chapter="three_regimes",
     paper="At small batches, SGD, momentum and Nesterov momentum are equal.",
-    source="Shallue et al. 2019",
-    read="summary",
+    source="Shallue et al. 2019, figure 4",
+    read="figures",
     rule="On a dense network, steps with momentum at the smallest batch size measured are within a factor of 1.25 of SGD's; "
     "momentum over its whole range where all curves of the network and method have it.",
     within=1.25,

@@ -52,15 +52,16 @@ class Group:
 
     Attributes:
         name: of the network and method.
-        effect, low, high: as printed, with the ends of the 90 % interval; 0 or inf (for a ratio),
-            -inf or inf (else) if there is no bound.
+        effect, low, high: as printed, with the ends of the 90 % interval or of `Finding.ends`; 0 or
+            inf (for a ratio), -inf or inf (else) if there is no bound.
         n: independent searches, or other independent repeats; 0 if nothing is measured.
         own: whether the network is one of the paper's.
         error, freedom: standard error and its degrees of freedom on the scale of `Finding.inner`.
         note: what a reader should know about this row: "a bound: the best rate lies at an edge".
         decides: False if the row cannot bear a verdict, for the reason in its note.
-        power: how often the rule says yes on data of this size and scatter in each of the claim's
-            `worlds`: one in which it is true, two in which it is false; () if unknown.
+        power: how often the rule says yes and how often no on data of this size and scatter in each
+            of the claim's `worlds`: one in which it is true, two in which it is false; () if
+            unknown.
         verdict: filled in by `judged`, and so is power unless the claim simulates it.
     """
 
@@ -74,7 +75,7 @@ class Group:
     freedom: float = math.inf
     note: str = ""
     decides: bool = True
-    power: tuple[float, ...] = ()
+    power: tuple[tuple[float, float], ...] = ()
     verdict: str = ""
 
     @property
@@ -144,9 +145,10 @@ class Finding:
         chapter: the page about it.
         paper: what the paper says; source: where.
         shown: what the groups' effects are.
+        ends: what low and high are.
         scale: "ratio", "points" (of error, or "... a doubling"), "share" or "number".
-        read: what was available of the paper ("text", "abstract", "summary"), of code ("code") or
-            of data ("notes").
+        read: what was available of the paper ("text", "abstract", or others' "summary", with the
+            released code of its "figures"), of code ("code") or of data ("notes").
         groups: filled in by `lib.claims.judging`.
     """
 
@@ -156,6 +158,7 @@ class Finding:
     paper: str
     source: str
     shown: str = ""
+    ends: str = "90 %"
     scale: str = "ratio"
     read: str = "abstract"
     groups: tuple[Group, ...] = ()
@@ -276,9 +279,9 @@ def _decided(low: np.ndarray, high: np.ndarray, kind: str, threshold: float) -> 
     return np.select([holds, fails], [YES, NO], UNCLEAR)
 
 
-def power_of(group: Group, claim: Claim) -> tuple[float, ...]:
-    """How often the rule says yes in each of the claim's `worlds`, on estimates with this group's
-    scatter; () if its error is unknown.
+def power_of(group: Group, claim: Claim) -> tuple[tuple[float, float], ...]:
+    """How often the rule says yes and no in each of the claim's `worlds`, on estimates with this
+    group's scatter; () if its error is unknown.
     """
     if not (group.n and 0 < group.error < math.inf):
         return ()
@@ -290,13 +293,14 @@ def power_of(group: Group, claim: Claim) -> tuple[float, ...]:
         if claim.either:
             low = np.maximum(low, -high)
         verdicts = _decided(low, high, claim.kind, claim.inner(claim.threshold))
-        shares.append(float((verdicts == YES).mean()))
+        shares.append((float((verdicts == YES).mean()), float((verdicts == NO).mean())))
     return tuple(shares)
 
 
-def able(power: Sequence[float]) -> bool:
+def able(power: Sequence[tuple[float, float]]) -> bool:
     """Whether a rule with this power may give a verdict."""
-    return not power or (power[0] >= POWER and max(power[1:]) <= FALSE)
+    yes = [share for share, _ in power]
+    return not yes or (yes[0] >= POWER and max(yes[1:]) <= FALSE)
 
 
 def judged(claim: Claim, groups: Iterable[Group]) -> Claim:

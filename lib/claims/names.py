@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-import pandas as pd
-
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio
@@ -60,25 +58,20 @@ def rows(
     ]
 
 
-def bent(key: tuple, whole: bool) -> list[str]:
-    """Why a curve decides nothing: with momentum restricted to 0.9 and above, small batches take
-    too many steps.  [] for other curves.
-    """
-    return ["momentum from 0.9 on alone"] if key[1] in WITH_MOMENTUM and not whole else []
-
-
 def marked(
     keys: Iterable[tuple], groups: Iterable[Group], whole: Collection[tuple]
 ) -> list[Group]:
-    """The groups of these keys; those of `bent` curves get a note, and no verdict.
+    """The groups of these keys.  Those with momentum restricted to 0.9 and above, where small
+    batches take too many steps, get a note and no verdict.
 
     whole: the keys of curves over momentum's whole range.
     """
     kept = []
     for key, group in zip(keys, groups, strict=True):
-        why = bent(key, key in whole)
-        note = "; ".join(filter(None, [group.note, *why]))
-        kept.append(replace(group, note=note, decides=group.decides and not why))
+        if key[1] in WITH_MOMENTUM and key not in whole:
+            note = "; ".join(filter(None, [group.note, "momentum from 0.9 on alone"]))
+            group = replace(group, note=note, decides=False)
+        kept.append(group)
     return kept
 
 
@@ -88,12 +81,6 @@ def pooled_images(effects: Mapping[tuple, Effect | None]) -> dict[tuple, Effect]
     """
     measured = {key: effect for key, effect in effects.items() if effect is not None}
     return scaling.pooled(measured, lambda key: not key[0].startswith("digits"))
-
-
-def tested_form(row: pd.Series) -> str:
-    """How well c1/B + c2 fits a curve, in words, from a row of `scaling.tests_of_form`."""
-    p_value = f"p = {row.p_value:.2g}" if row.p_value >= 0.001 else "p < 0.001"
-    return f"χ² = {row.chi2:.0f} on {row.freedom:.0f} degrees of freedom ({p_value})"
 
 
 def is_lee2021(workload: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.claims.claim import Group, difference
-from lib.claims.names import bent, curve_title, is_lee2021
+from lib.claims.names import curve_title, is_lee2021
 
 LEAST = 5  # batch sizes that a curve needs to be judged
 FOURFOLD = 4  # ratio of batch sizes in the first and in the last stretch of a curve
@@ -18,7 +18,7 @@ STRAIGHT = 0.5  # elasticity of a simulated curve without regimes
 TRIED = "c₁/B + c₂ with its C", "steps as 1/√B", "steps that do not fall"
 
 
-def margin(key: tuple, curve: Curve, whole: bool = True) -> Group:
+def margin(key: tuple, curve: Curve) -> Group:
     """The group of how far a curve's elasticities clear PERFECT and FLOOR: the lesser margin.
 
     Both have to clear them, so the interval's ends are also the lesser ones.
@@ -33,13 +33,12 @@ def margin(key: tuple, curve: Curve, whole: bool = True) -> Group:
         power=power(curve, first, last),
         low=min(steep.low, flat.low),
         high=min(steep.high, flat.high),
-        note="; ".join([elasticity_note(first, last), *bent(key, whole)]),
-        decides=not bent(key, whole),
+        note=elasticity_note(first, last),
     )
 
 
-def power(curve: Curve, first: Effect, last: Effect) -> tuple[float, ...]:
-    """How often the rule says yes, with these batch sizes and this scatter, to curves that are
+def power(curve: Curve, first: Effect, last: Effect) -> tuple[tuple[float, float], ...]:
+    """How often the rule says yes and no, with these batch sizes and this scatter, to curves that are
     c1/B + c2 with this one's C (or C in the middle of the sizes, if they do not contain it), that
     are straight on logarithms, and that do not fall.
     """
@@ -49,14 +48,12 @@ def power(curve: Curve, first: Effect, last: Effect) -> tuple[float, ...]:
     bend = bend if ends[0] < bend < ends[1] else ends.mean()
     line = np.log1p(np.exp(bend) / curve.sizes)[None]
     made = [elasticities((curve.sizes, line))[0], np.full(2, STRAIGHT), np.zeros(2)]
-    yes = []
+    shares = []
     for truth in made:
-        clears = True
-        for effect, value, edge, side in zip((first, last), truth, (PERFECT, FLOOR), (1, -1)):
-            low, _ = scaling.drawn(effect, side * (value - edge), random)
-            clears = clears & (low > 0)
-        yes.append(float(np.mean(clears)))
-    return tuple(yes)
+        margins = zip((first, last), (truth[0] - PERFECT, FLOOR - truth[1]))
+        low, high = np.min([scaling.drawn(*margin, random) for margin in margins], axis=0)
+        shares.append((float(np.mean(low > 0)), float(np.mean(high < 0))))
+    return tuple(shares)
 
 
 def elasticity_note(first: Effect, last: Effect) -> str:

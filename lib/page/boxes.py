@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from lib import BookError
 from lib.page.prose import PAGES, Html, html, kind
-from lib.wording import brief, joined, named, number, percent, printed, span
+from lib.wording import between, brief, joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
 MARKUP = PAGES.from_string(Path(__file__).with_name("boxes.html").read_text("utf-8")).module
@@ -22,6 +23,7 @@ MARKUP = PAGES.from_string(Path(__file__).with_name("boxes.html").read_text("utf
 READ = {
     "abstract": "of which we read the abstract",
     "summary": "as summarised by others",
+    "figures": "whose code we read; what it shows, as summarised by others",
     "text": "read in full",
     "code": "whose code we read",
 }
@@ -36,9 +38,7 @@ def claim(*claims) -> Html:
 
 
 def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
-    """The box of a statement that a page tests itself, not from records: it "holds" or "does not
-    hold".
-    """
+    """The box of a statement that a page tests itself, not from records: "yes" or "no"."""
     rows = ("Claim", source, paper), ("Measured here", "", ours)
     return Html(MARKUP.box(kind(verdict), verdict, rows))
 
@@ -49,16 +49,16 @@ def _claim(c) -> Html:
     groups = sorted(c.groups, key=lambda group: not group.own)
     rows = [(g, mark(g), numbers(g, c.scale, _digits(g, c))) for g in groups]
     summary = c.tally() if judged else f"{len(c.measured)} rows"
-    measured = "Measured", EVERYWHERE * judged, Html(MARKUP.networks(rows, judged, summary))
+    measured = "Measured", EVERYWHERE * judged, Html(MARKUP.networks(rows, judged, summary, c.ends))
     if not judged:
         about = ("The paper says", source, c.paper), ("Shown", "", c.shown)
         return Html(MARKUP.box("open", "Measured, without a verdict", (*about, measured)))
     link = html('<a href="claims.html#claim-{{ key }}">{{ key }}</a>', key=c.key)
-    power = "; ".join(map(": ".join, zip(c.made_up, shares_of_yes(c))))
+    power = "; ".join(map(": ".join, zip(c.made_up, shares(c))))
     about = (
         ("Claim", source, c.paper),
         ("Rule", link, f"{c.rule} Needed: {c.needs}."),
-        ("The rule says yes of", "made-up data", power),
+        ("The rule says", "of made-up data", power),
     )
     verdict = f"The paper’s networks: {c.theirs}. Ours: {c.ours}"
     return Html(MARKUP.box(kind(c.verdict), verdict, (*about, measured)))
@@ -70,14 +70,18 @@ def mark(group) -> str:
     return f"{sign} {group.verdict}" if group.clear else group.verdict
 
 
-def shares_of_yes(c) -> list[str]:
-    """How often a claim's rule says yes on each kind of simulated data ("80 to 100 %"), over the
-    networks that bear a verdict, or else over all.
+def shares(c) -> list[str]:
+    """What a claim's rule says of each kind of simulated data ("yes 80 to 100 %, no 0 %, unclear 0
+    to 20 %"), over the networks that bear a verdict, or else over all.
     """
-    powers = [(g.verdict != "no verdict", g.power) for g in c.measured if g.power]
-    bearing = [power for bears, power in powers if bears] or [power for _, power in powers]
-    ends = ((f"{100 * min(p):.0f}", f"{100 * max(p):.0f}") for p in zip(*bearing))
-    return [f"{' to '.join(dict.fromkeys(pair))} %" for pair in ends]
+    groups = [g for g in c.measured if g.power]
+    groups = [g for g in groups if g.verdict != "no verdict"] or groups
+    words = []
+    for world in zip(*(g.power for g in groups)):
+        yes, no = np.rint(100 * np.transpose(world))
+        ranges = (between(*values) for values in (yes, no, 100 - yes - no))
+        words.append("yes {} %, no {} %, unclear {} %".format(*ranges))
+    return words
 
 
 def numbers(group, scale: str, digits: int = 2) -> list[str]:

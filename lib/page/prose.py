@@ -20,9 +20,9 @@ from lib.page import vega
 from lib.wording import between, brief, joined, number, percent, span
 
 KINDS = {
-    **dict.fromkeys(("yes", "mostly", "holds"), "yes"),
+    **dict.fromkeys(("yes", "mostly"), "yes"),
     "mixed": "part",
-    **dict.fromkeys(("no", "does not hold"), "no"),
+    "no": "no",
     **dict.fromkeys(("unclear", "not tested", "measured"), "open"),
 }
 
