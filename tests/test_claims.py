@@ -9,7 +9,6 @@ from chapters.limits import families
 from chapters.limits.families import FAMILIES, WIDTH
 from chapters.messages import message_results
 from chapters.messages.claims import groups
-from chapters.sparsity import claims as sparsity
 from chapters.three_regimes import claims as three_regimes
 from chapters.which_method import claims as which_method
 from lib import claims
@@ -81,7 +80,7 @@ def test_claims_follow_planted_curves_either_way_and_lack_rows_without_their_met
         curves = curves_of(*parts)
         monkeypatch.setattr(which_method, "curves", lambda whole=True: curves)
         monkeypatch.setattr(which_method, "ladders", lambda: at_goals(curves))
-        return judged(REGISTRY.claims[key], REGISTRY.functions[key]()).groups
+        return told(key).groups
 
     for planted, verdict in zip(CASES[key], (YES, NO)):
         parts = [searched(line(*ends), name, seed=n) for n, (name, ends) in enumerate(planted.items())]
@@ -154,8 +153,8 @@ def pair(name, sparse, algorithm="momentum", level=0.9, **options):
     return {(*key, 0.0): curve(6400, 100, **options), (*key, level): sparse}
 
 
-def told(key, function, *given):
-    return judged(registered()[key], function(*given))
+def told(key, *given, **named):
+    return judged(registered()[key], REGISTRY.functions[key](*given, **named))
 
 
 def at_goals(curves):
@@ -167,12 +166,12 @@ def at_goals(curves):
 def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(factor, less, much):
     curves = pair("mnist-simple-cnn", curve(2 * 6400 * factor, 200, seed=1))
     curves |= {("mnist-simple-cnn", "momentum", "connection-sensitivity", 0.5): curve(6400 / 9, 100)}
-    bends = [[*key, 64.0 + 8 * key[3], 0.02, True] for key in curves]
-    summary = pd.DataFrame(bends, columns=[*scaling.CURVE, "critical", "goal", "identified"])
-    (group,) = told("L4", sparsity.critical_over_dense, at_goals(curves), summary).groups
+    summary = pd.DataFrame([*curves], columns=scaling.CURVE)
+    summary = summary.assign(critical=64 + 8 * summary.sparsity, goal=0.02, identified=True)
+    (group,) = told("L4", at_goals(curves), summary).groups
     assert group.note == "C at 2 % error: 71, dense 64"
     assert group.effect == pytest.approx(factor, rel=0.1) and (group.verdict, group.n, group.own) == (less, 12, True)
-    (group,) = told("L5", sparsity.critical_with_momentum, at_goals(curves), summary).groups
+    (group,) = told("L5", at_goals(curves), summary).groups
     assert group.verdict == much
 
 
@@ -183,7 +182,7 @@ def test_the_cost_of_sparsity_is_judged_at_its_least_sure_batch_size():
         UNCLEAR: curve(3 * 6400, 300, seed=1, odd=(64, 0.42)),
     }
     for verdict, sparse in cases.items():
-        (group,) = told("L3", sparsity.steps_over_dense, pair("digits-mlp", sparse)).groups
+        (group,) = told("L3", pair("digits-mlp", sparse)).groups
         assert group.verdict == verdict
         assert verdict == YES or group.note == "batch size 64"
 
@@ -192,8 +191,7 @@ DOUBLED = 2.0 ** np.arange(0, 11)
 
 
 def verdicts(key, **provided):
-    groups = REGISTRY.functions[key](**provided)
-    return {group.name: group.verdict for group in judged(REGISTRY.claims[key], groups).groups}
+    return {group.name: group.verdict for group in told(key, **provided).groups}
 
 
 def curves(*parts):
@@ -286,5 +284,5 @@ def test_the_spread_of_equal_critical_batch_sizes_includes_one_about_nine_times_
 def test_the_ratio_of_a_family_is_that_of_its_last_member_over_its_first(bend, amount, monkeypatch):
     trials = of_family([64, bend], families.MODEL, 20).assign(space=ranges.WHOLE)
     monkeypatch.setattr(limits, "AMOUNTS", limits.KINDS)
-    (group,) = judged(registered()["S8"], limits.amounts(trials)).groups
+    (group,) = told("S8", trials).groups
     assert group.verdict == amount and group.effect == pytest.approx(bend / 64, rel=0.1)

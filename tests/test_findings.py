@@ -115,19 +115,24 @@ def test_a_page_reads_well_whatever_the_records_say(page):
 
 # --- one number a fact ---
 
-COST = re.compile(r"([\d.,]+(?: to [\d.,]+)?) times (?:as many steps|the steps|\$K)")
+SHARED = {  # facts of several pages: what a line is about, and the words around the number
+    "pruned": ("(?i)prun.*(90 %|0[.]9)|(90 %|0[.]9).*prun", "times (?:as many steps|the steps|[$]K)"),
+    "momentum": ("^(?!.*Muon).*(ritical|[$]C[$])", "times (?:that of SGD|SGD.s)(?! and)"),
+    "noise": ("noise", "times (?:this mean|the noise scale)"),
+}
 CRITICAL = re.compile(r"(?:critical batch size (?:is|was|of)|, it is) (?:about )?(\d[\d,.]*\d|\d)")
 STATE = {"answers", "explore", "sheet", "sparsity", "three_regimes"}  # the pages that must
 
 
 def stated(text):
-    """What pruning 90 % of the weights costs, and a network's critical batch size, wherever a text
-    has them, each beside its one value."""
+    """Shared facts and networks' critical batch sizes, wherever a text has them, each beside its one
+    value."""
     pairs, dense = [], front.critical().query("sparsity == 0")
+    facts = front.facts(claims.every())
     for line in text.replace("\u00a0", " ").splitlines():
-        if re.search("(?i)prun.*(90 %|0[.]9)|(90 %|0[.]9).*prun", line):
-            cost = front.facts(claims.every())["pruned"]
-            pairs += [(value, cost) for value in COST.findall(line)]
+        for name, (about, words) in SHARED.items():
+            values = re.findall(rf"([\d.,]+(?: to [\d.,]+)?) {words}", line)
+            pairs += [(value, facts[name]) for value in values if re.search(about, line)]
         for row in dense.itertuples():
             if workload(row.workload).title in line and named(row.algorithm) in line:
                 pairs += [(size, brief(row.critical)) for size in CRITICAL.findall(line)[:1]]
@@ -135,9 +140,9 @@ def stated(text):
 
 
 def test_a_second_value_is_seen():
-    planted = "Pruning 90 % takes 2.5 to 4 times the steps\n"
+    planted = "Pruning 90 % takes 2.5 to 4 times the steps\nwith momentum, $C$ is 7 times SGD's\n"
     planted += "MLP on digits, SGD: the critical batch size is 1,500"
-    assert [value for value, right in stated(planted) if value != right] == ["2.5 to 4", "1,500"]
+    assert [value for value, right in stated(planted) if value != right] == ["2.5 to 4", "7", "1,500"]
 
 
 @pytest.mark.parametrize("page", PAGES)

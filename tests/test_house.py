@@ -27,15 +27,6 @@ def measured(pattern):
     return len(sources), total, statistics.median(dense), dense[int(0.95 * len(dense))], dense[-1], wide
 
 
-def test_a_line_is_one_of_code():
-    """Nine: the first, seven sums and the return; no docstring, comment or blank line."""
-    sums = "".join(f"    x += {n}\n" for n in range(7))
-    source = f'def f(x):\n    """Two\n    lines."""\n    # why\n\n{sums}    return x\n'
-    (density,) = densities(source)
-    assert density == syntax_nodes(ast.parse(source).body[0]) / 9
-    assert list(densities(source.replace("    x += 6\n", "").replace("    x += 5\n", ""))) == []
-
-
 @pytest.mark.parametrize("pattern", LIMITS)
 def test_the_code_is_no_thicker_than_it_was(pattern):
     assert all(value <= limit for value, limit in zip(measured(pattern), LIMITS[pattern], strict=True)), measured(pattern)

@@ -17,10 +17,11 @@ KINDS = {"yes": "yes", "no": "no", "unclear": "open", "no verdict": "open"}  # o
 
 HISTORY = "history.yaml"  # the earlier forms of every rule that has changed, by the claim's key
 BEFORE = "before.yaml"  # the words before every rule's power was computed
-MATRIX, DETAILS = (
-    Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("matrix.html", "details.html")
-)
+
+
+def text(name: str) -> str:
+    """A file beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def effect(group, scale: str) -> str:
@@ -40,19 +41,19 @@ def matrix(judged: Iterable) -> Html:
     letters = {claim.key[0] for claim in claims}
     papers = {letter: title for letter, title in PAPERS.items() if letter in letters}
     words = {"kinds": KINDS, "signs": SIGNS, "effect": effect}
-    return boxes.html(MATRIX, judged=claims, papers=papers, **words)
+    return boxes.html(text("matrix.html"), judged=claims, papers=papers, **words)
 
 
 def read(name: str) -> dict:
     """A YAML file beside this one."""
-    return yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return yaml.safe_load(text(name))
 
 
 def details(judged: Iterable) -> Html:
     """The details of each claim, folded; the link #claim-KEY opens one."""
     earlier = read(HISTORY)
     rows = [(claim, boxes.claim(claim), earlier.get(claim.key, [])) for claim in judged]
-    return boxes.html(DETAILS, judged=rows)
+    return boxes.html(text("details.html"), judged=rows)
 
 
 def before(judged: Mapping) -> Html:

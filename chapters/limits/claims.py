@@ -104,10 +104,8 @@ def _compared(searches, names, own=True):
         if whole_range.issuperset((work, algorithm) for work in works):
             whole.add(key)
         effects[key] = row.effect
-        about[key] = {
-            "name": f"{names[row.family]}, {named(algorithm)}",
-            "own": own and all(map(is_shallue2019, works)),
-            "note": note,
-        }
-    groups = [ratio(effect=e, **about[key]) for key, e in pooled_images(effects).items()]
+        name = f"{names[row.family]}, {named(algorithm)}"
+        about[key] = name, own and all(map(is_shallue2019, works)), note
+    pooled = pooled_images(effects)
+    groups = [ratio(name, pooled[key], *rest) for key, (name, *rest) in about.items()]
     return marked(effects, groups, whole)

@@ -30,23 +30,22 @@ def departure_from_form(curves, searches):
     dense = {
         key: curve for key, curve in curves.items() if key[3] == 0 and key[0] not in REPEATS
     }
-    whole_curves, groups, keys = ranges.whole_curves(searches), [], []
-    for _, row in scaling.tests_of_form(dense).iterrows():
-        keys.append(tuple(row[scaling.CURVE]))
-        groups.append(
-            interval(
-                curve_title(keys[-1]),
-                row.depart,
-                row.depart_low,
-                row.depart_high,
-                row.searches,
-                is_lee2021(row.workload),
-                tested(row),
-                log=True,
-                power=power(dense[keys[-1]]),
-            )
+    tests = scaling.tests_of_form(dense).set_index(scaling.CURVE, drop=False)
+    groups = [
+        interval(
+            curve_title(key),
+            row.depart,
+            row.depart_low,
+            row.depart_high,
+            row.searches,
+            is_lee2021(row.workload),
+            tested(row),
+            log=True,
+            power=power(dense[key]),
         )
-    return marked(keys, groups, whole_curves)
+        for key, row in tests.iterrows()
+    ]
+    return marked(tests.index, groups, ranges.whole_curves(searches))
 
 
 def tested(row):

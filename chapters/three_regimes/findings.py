@@ -124,7 +124,10 @@ def of_ranges(published: pd.DataFrame, trials: pd.DataFrame) -> dict[str, object
     pairs = (scaling.paired(scaling.alike(high[key], low[key])) for key in whole_range)
     ratios = [np.exp(scaling.critical_ratio(low, high).value) for high, low in pairs]
     ladders = judging.ladders_of(trials, low)
-    later = (ladders[key] + [low[key]] for key in whole_range if not key[3])
-    moved = [scaling.critical_ratio(c[0], c[-1]).value for c in later if len(c) > 2]
-    halved = percent(np.expm1(max(map(abs, moved)))) if moved else None
-    return {"in_range": len(ratios), "of_published": sorted(ratios), "halved": halved}
+    dense = [key for key in whole_range if not key[3] and len(ladders[key]) > 1]
+    moved = [abs(scaling.critical_ratio(ladders[key][0], low[key]).value) for key in dense]
+    return {
+        "in_range": len(ratios),
+        "of_published": sorted(ratios),
+        "halved": percent(np.expm1(max(moved))) if moved else None,
+    }

@@ -183,7 +183,6 @@ def small_batches():
     rule="On a network, at the two largest batch sizes searched with SOAP, Adam takes over 1.25 times the steps of SOAP; eight "
     "searches.",
     above=1.25,
-    fixed=True,
 )
 def fewer_than_adam():
     return groups(LARGE, *(("adam", soap) for soap in AXES), name="{axes}, {network}")
@@ -197,7 +196,6 @@ def fewer_than_adam():
     source="Vyas et al. 2024, notes to their code, in our words",
     rule=f"On a network, the critical batch size with SOAP is over 1.25 times that with Adam; eight searches. {LADDER}",
     above=1.25,
-    fixed=True,
 )
 def larger_useful_batches():
     pairs = [(soap, "adam") for soap in AXES]

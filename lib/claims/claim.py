@@ -182,7 +182,6 @@ class Claim(Finding):
         rule: what decides on each network.
         kind, threshold: the interval must lie above the threshold, below it, or within it: for a
             ratio from 1/threshold to threshold, else from -threshold to threshold.
-        fixed: whether the number of searches was fixed in advance.
         truth: an effect as large as the paper's, with which power is computed; None: twice the
             threshold, on logarithms.
         either: whether effects are distances from none, in either direction, so that no effect is
@@ -193,7 +192,6 @@ class Claim(Finding):
     rule: str = ""
     kind: str = "above"
     threshold: float = math.nan
-    fixed: bool = False
     truth: float | None = None
     either: bool = False
     tried: tuple[str, ...] = ()
