@@ -197,8 +197,8 @@ def test_predictions_that_hold_on_a_planted_law_are_hits_and_those_without_recor
 
 
 def test_lower_bounds_and_missing_errors_leave_a_prediction_open():
-    assert predictions._less(np.nan, 1.0) is predictions._unless(True, True) is None
-    assert predictions._unless(True, False) is False
+    assert predictions._errs_less(np.nan, 1.0) is predictions._open_if(True, True) is None
+    assert predictions._open_if(True, False) is False
 
 
 @pytest.mark.parametrize(("ratio", "fine"), [(0.6, True), (40.0, False)])

@@ -87,14 +87,14 @@ def _r5(row: dict, tables: Tables) -> Iterator[Case]:
     best = rows_of(tables["points"], row).rate
     last = best.iloc[-1] / best.iloc[:-1].max()
     fine = 0.4 <= row["exponent"] <= 0.85 and last > 0.85
-    fine = fine and _less(row["saturating square root"], row["surge"])
+    fine = fine and _errs_less(row["saturating square root"], row["surge"])
     yield f"last rate {number(last)}; exponent", row["exponent"], fine
 
 
 def _r6(row: dict, tables: Tables) -> Iterator[Case]:
     least = min(row[rule] for rule in ("power", "constant", "linear", "square root"))
     fine = 0.7 <= row["exponent"] <= 1.15 and 0.45 <= row["rho"] <= 0.85
-    fine = fine and _less(row["saturating"], least)
+    fine = fine and _errs_less(row["saturating"], least)
     yield f"exponent {number(row['exponent'])}; ρ", row["rho"], fine
 
 
@@ -112,7 +112,7 @@ def _r8(row: dict, tables: Tables) -> Iterator[Case]:
         law = costs[costs.rule == ONE]
         error, cost = rms(law.off), float(times[ONE])
         fine = error <= 0.25 and cost <= 1.15 and cost < times[[LINEAR, ROOT]].min()
-        yield f"error {number(error)}; times the steps", cost, _unless(law.bound.any(), fine)
+        yield f"error {number(error)}; times the steps", cost, _open_if(law.bound.any(), fine)
 
 
 def _partner(row: dict, tables: Tables, **change) -> dict | None:
@@ -127,12 +127,12 @@ def _largest(row: dict, tables: Tables) -> float:
     return float(np.exp(np.log(rows_of(tables["points"], row).rate.tail(3)).mean()))
 
 
-def _less(error: float, other: float) -> bool | None:
+def _errs_less(error: float, other: float) -> bool | None:
     """Whether an error is the smaller one; None if a curve has too few batch sizes for errors."""
-    return _unless(np.isnan(error + other), not error >= other)
+    return _open_if(np.isnan(error + other), not error >= other)
 
 
-def _unless(unknown: bool, fine: bool) -> bool | None:
+def _open_if(unknown: bool, fine: bool) -> bool | None:
     """None if what holds may not hold: the steps are a lower bound, or an error is not known."""
     return None if unknown and fine else bool(fine)
 
@@ -203,7 +203,7 @@ def _aside() -> list[Case]:
         error, cost = rms(off), float(np.exp(costs.cost.mean()))
         fine = error <= 0.25 and off.abs().max() <= np.log(1 / 0.6) and cost <= 1.15
         what = f"{name_of({'workload': name, 'sparsity': sparsity})}: error {number(error)}"
-        judged.append((f"{what}; times the steps", cost, _unless(costs.bound.any(), fine)))
+        judged.append((f"{what}; times the steps", cost, _open_if(costs.bound.any(), fine)))
     return judged
 
 
@@ -258,7 +258,7 @@ def _elsewhere() -> dict[str, list]:
             most = float(np.exp(off[ONE].abs().max()))
             fine = errors.idxmin() == ONE and errors[ONE] <= expected.error
             fine = fine and most <= expected.most and np.exp(costs.cost.mean()) <= expected.cost
-            fine = _unless(costs.bound.any() and expected.cost < np.inf, fine)
+            fine = _open_if(costs.bound.any() and expected.cost < np.inf, fine)
             law_errs, others_err = number(errors.pop(ONE)), number(errors.min())
             what = f"{title}: error {law_errs}, by other rules {others_err} or more; largest factor"
             cases.append((f"{expected.key}. {what}", most, fine))

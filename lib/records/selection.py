@@ -19,7 +19,6 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 EFFORT = ("hits", "race", "rungs")
-LIMITED = "mnist-eighth"  # a study whose limit of steps is some twenty times what its goal takes
 question = operator.attrgetter(*(n for n in Search.__dataclass_fields__ if n not in EFFORT))
 curve = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
 
@@ -69,7 +68,7 @@ def curves(*more: Study, free: Collection[str] = ()) -> Study:
     Args:
         free: settings that may differ from the usual ones (`Search.is_usual`).
     """
-    limited = set(STUDIES[LIMITED].searches)
+    ample = {search for s in STUDIES.values() if s.ample for search in s.searches}
     wanted = best(search for s in more for search in s.searches if search.is_usual(*free))
     trials = {curve(search): search.trials for search in wanted}
     book = (search for s in STUDIES.values() if not s.apart for search in s.searches)
@@ -77,7 +76,7 @@ def curves(*more: Study, free: Collection[str] = ()) -> Study:
         search
         for search in book
         if search.work.task == "classification"
-        and (search in limited or search.is_usual(*free))
+        and (search in ample or search.is_usual(*free))
         and trials.get(curve(search), search.trials) == search.trials
     )
     return Study("curves", "All that is measured", best([*wanted, *alike]))

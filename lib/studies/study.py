@@ -47,6 +47,7 @@ class Study:
     """A named set of searches, the most wanted first, each once, kept as a tuple.
 
     apart: about a separate question, so that its searches are not further curves of the book.
+    ample: its limits of steps are far above what its goals take, and count as usual.
     A search that several studies share is measured once.
     """
 
@@ -54,6 +55,7 @@ class Study:
     title: str
     searches: Iterable[Search]
     apart: bool = False
+    ample: bool = False
 
     def __post_init__(self):
         object.__setattr__(self, "searches", tuple(dict.fromkeys(self.searches)))
@@ -165,6 +167,7 @@ class _Entry:
     grids: list[dict]
     all: dict | None = None
     apart: bool = False
+    ample: bool = False
 
 
 class _Mapping(dict):
@@ -220,14 +223,14 @@ def _study(name: str, entries: _Mapping) -> Study:
     with _naming(name, entries.places[name], entry):
         require(isinstance(entry, _Mapping), name, entry, "a study's title and grids")
         _refuse_unknown(entry, [*_Entry.__dataclass_fields__])
-        _Entry(**entry)
+        about = _Entry(**entry)
     shared = entry.get("all") or {}
     searches = []
     for fields in entry["grids"]:
         start = next(iter(fields.places.values()), entry.places["grids"])
         with _naming(name, start, fields, shared):
             searches += grid(**{**shared, **fields})
-    return Study(name, entry["title"], searches, entry.get("apart", False))
+    return Study(name, about.title, searches, about.apart, about.ample)
 
 
 @contextlib.contextmanager
