@@ -168,11 +168,13 @@ def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(fa
     curves |= {("mnist-simple-cnn", "momentum", "connection-sensitivity", 0.5): curve(6400 / 9, 100)}
     summary = pd.DataFrame([*curves], columns=scaling.CURVE)
     summary = summary.assign(critical=64 + 8 * summary.sparsity, goal=0.02, identified=True)
-    (group,) = told("L4", at_goals(curves), summary).groups
-    assert group.note == "C at 2 % error: 71, dense 64"
+    whole = summary.assign(space=ranges.WHOLE)
+    (group,) = told("L4", at_goals(curves), summary, whole).groups
+    assert group.note == "C at 2 % error, on all sizes: 71, dense 64"
     assert group.effect == pytest.approx(factor, rel=0.1) and (group.verdict, group.n, group.own) == (less, 12, True)
-    (group,) = told("L5", at_goals(curves), summary).groups
+    (group,) = told("L5", at_goals(curves), summary, whole).groups
     assert group.verdict == much
+    assert told("L5", at_goals(curves), summary, summary).groups[0].verdict == SHOWN
 
 
 def test_the_cost_of_sparsity_is_judged_at_its_least_sure_batch_size():

@@ -13,7 +13,6 @@ from lib.claims.names import SHI2019, title
 from lib.probes import portraits, timings
 
 ABSTRACT = "Shi et al. 2019, abstract"
-DEPENDENT = "vectors of one run are no independent repeats"  # so networks are judged
 SEEDS = range(20)  # of made-up vectors, by which the power of a rule is known
 LENGTH = 20_000
 NORMAL, EQUAL, FLAT = "normal vectors", "entries of equal size", "entries of −1 to 1, uniformly"

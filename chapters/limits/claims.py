@@ -88,11 +88,11 @@ def sizes(published):
     within=1.25,
 )
 def amounts(published):
-    return _compared(published, AMOUNTS, own=False)
+    return _compared(published, AMOUNTS)
 
 
-def _compared(searches, names, own=True):
-    """A group per family of these names; own: whether the paper compares such networks by it."""
+def _compared(searches, names):
+    """A group per family of these names."""
     wanted = {family: families.FAMILIES[family] for family in names}
     whole_range = {key[:2] for key in ranges.whole_curves(searches)}
     effects, about, whole = {}, {}, set()
@@ -105,7 +105,7 @@ def _compared(searches, names, own=True):
             whole.add(key)
         effects[key] = row.effect
         name = f"{names[row.family]}, {named(algorithm)}"
-        about[key] = name, own and all(map(is_shallue2019, works)), note
+        about[key] = name, all(map(is_shallue2019, works)), note
     pooled = pooled_images(effects)
     groups = [ratio(name, pooled[key], *rest) for key, (name, *rest) in about.items()]
     return marked(effects, groups, whole)

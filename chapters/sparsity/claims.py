@@ -68,8 +68,8 @@ def steps_over_dense(curves):
     rule=f"On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's. {LADDER}",
     above=0.8,
 )
-def critical_over_dense(ladders, summary):
-    return _compared(critical_ratios(ladders), summary)
+def critical_over_dense(ladders, summary, searches):
+    return _compared(critical_ratios(ladders), summary, searches)
 
 
 @claim(
@@ -80,17 +80,16 @@ def critical_over_dense(ladders, summary):
     "dense ones. (Here: the critical batch size, on each network. That it can happen on another is not refuted.)",
     source="Lee et al. 2020, abstract",
     rule="On a network, with momentum, the critical batch size at the highest sparsity is over 1.25 times the dense one's. "
-    f"{LADDER} Nesterov momentum is shown beside it as ours.",
+    f"{LADDER}",
     above=1.25,
     truth=2.0,
 )
-def critical_with_momentum(ladders, summary):
+def critical_with_momentum(ladders, summary, searches):
     effects = {k: e for k, e in critical_ratios(ladders).items() if k[1] in WITH_MOMENTUM}
-    groups = zip(effects, _compared(effects, summary))
-    return [replace(group, own=group.own and key[1] == "momentum") for key, group in groups]
+    return _compared(effects, summary, searches)
 
 
-def _compared(effects, summary):
+def _compared(effects, summary, searches):
     """A row per network and method; in its note, both critical batch sizes at the goal."""
     known = summary.set_index(scaling.CURVE)
 
@@ -100,9 +99,10 @@ def _compared(effects, summary):
 
     def sizes(key, _):
         pruned, dense = critical(key), critical(scaling.dense_key(key))
-        return f"C at {100 * known.goal[key]:g} % error: {pruned}, dense {dense}"
+        return f"C at {100 * known.goal[key]:g} % error, on all sizes: {pruned}, dense {dense}"
 
-    return rows(effects, is_lee2021, sizes)
+    groups = rows(effects, is_lee2021, sizes)
+    return marked(effects, groups, ranges.whole_curves(searches))
 
 
 def critical_ratios(ladders):

@@ -13,13 +13,13 @@ import pandas as pd
 from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
 from lib.claims import Claim, front, judging
-from lib.claims.names import curve_title, is_lee2021, title
+from lib.claims.names import curve_title, is_lee2021, pooled_images, title
 from lib.measuring import sweeps
 from lib.page import charts, shared_figures, tips
 from lib.page.estimates import times
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
-from lib.wording import between, named
+from lib.wording import between, named, ranged
 
 Curves = dict[tuple, Curve]
 # Networks of Lee et al. (2021), then this book's smallest
@@ -63,18 +63,20 @@ def on_winners() -> dict[str, object]:
     }
 
 
-def luck() -> float:
+def luck() -> str:
     """The cost of pruning 90 % of the weights by the fifth trial of a search to meet 6 %, over
-    the cost by the first, with SGD on the digits: a lower bound, since searches without a fifth
-    one, most of them of pruned networks, are left out.
+    the cost by the first, with SGD on the digits, and its interval over networks and splits: at the
+    batch sizes at which both a pruned and a dense search have a fifth one.
     """
+    point = ["workload", "split", "batch_size"]
     rows = judging.searches()
-    digits = rows.workload.isin(plans.DIGITS)
-    rows = rows[digits & (rows.algorithm == "sgd")]
+    rows = rows[rows.workload.isin(plans.DIGITS) & (rows.algorithm == "sgd")]
     orders = judging.orders().query("goal == 0.06")[["record", "k1", "k5"]]
-    hits = rows[["record", "sparsity"]].merge(orders, on="record").dropna()
-    later = np.log(hits.k5 / hits.k1).groupby(hits.sparsity).mean()
-    return float(np.exp(later[0.9] - later[0.0]))
+    hits = rows.merge(orders, on="record")
+    hits["later"] = np.log(hits.k5 / hits.k1)
+    later = hits.pivot_table("later", point, "sparsity")
+    searches = (later[0.9] - later[0.0]).dropna().groupby(point[:2]).mean()
+    return ranged(*scaling.mean_of(searches).row().values())
 
 
 def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> str | None:
@@ -175,10 +177,11 @@ def costs(curves: Curves) -> pd.DataFrame:
     networks first.
     """
     pairs = scaling.sparsest(curves)
+    ratios = pooled_images({key: scaling.mean_steps_ratio(*pairs[key]) for key in pairs})
     rows = [
         {
             "network": "★ " * is_lee2021(key[0]) + curve_title(key),
-            "steps over dense": times(scaling.mean_steps_ratio(*pairs[key])),
+            "steps over dense": times(ratios[key]),
             "searches": min(curve.n for curve in pairs[key]),
         }
         for key in sorted(pairs, key=lambda key: not is_lee2021(key[0]))

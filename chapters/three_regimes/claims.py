@@ -26,7 +26,7 @@ def dense(curves):
     paper="Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
     source="Lee et al. 2021, abstract",
     rule="On a dense network's curve of five batch sizes or more, steps fall as B to a power of over 3/4 in the first fourfold of "
-    "the batch sizes, and of under 1/4 in the last. Shown is the lesser of the two margins; both powers are beside it.",
+    "the batch sizes, and of under 1/4 in the last. Shown is the lesser of the two margins; both exponents are beside it.",
     above=0.0,
     scale="number",
     tried=regimes.TRIED,

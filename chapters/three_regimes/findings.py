@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import ranges, scaling
-from lib.claims import Claim, judging
+from lib.claims import Claim
 from lib.page.shared_figures import repeated
 from lib.wording import brief, named, percent
 from lib.workloads.catalogue import workload
@@ -116,18 +116,10 @@ def saved_per_doubling(batch_size: pd.Series, steps: pd.Series, critical: float)
 def of_ranges(published: pd.DataFrame, trials: pd.DataFrame) -> dict[str, object]:
     """in_range: number of curves with momentum measured over its whole range; of_published: ratios
     of the critical batch size there (trials) to the one from 0.9 on (published), on shared
-    searches; halved: how far that of dense networks moves at most if it is read from the first two
-    trials to meet the goal, as half of the draws would find about as often as the first (no races).
+    searches.
     """
     whole_range = ranges.whole_curves(trials)
     high, low = (scaling.curves(t) if whole_range else {} for t in (published, trials))
     pairs = (scaling.paired(scaling.alike(high[key], low[key])) for key in whole_range)
     ratios = [np.exp(scaling.critical_ratio(low, high).value) for high, low in pairs]
-    ladders = judging.ladders_of(trials, low)
-    dense = [key for key in whole_range if not key[3] and len(ladders[key]) > 1]
-    moved = [abs(scaling.critical_ratio(ladders[key][0], low[key]).value) for key in dense]
-    return {
-        "in_range": len(ratios),
-        "of_published": sorted(ratios),
-        "halved": percent(np.expm1(max(moved))) if moved else None,
-    }
+    return {"in_range": len(ratios), "of_published": sorted(ratios)}

@@ -220,12 +220,13 @@ def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
 
 
 def effects(claim: Finding) -> str:
-    """The least and the greatest of a claim's effects on networks with `scaling.ENOUGH` searches;
-    for the cost of pruning over all batch sizes, though its rule uses only the least certain one.
+    """The least and the greatest of a claim's effects on networks with `scaling.ENOUGH` searches
+    that are not marked as unfit to decide; for the cost of pruning over all batch sizes, though its
+    rule uses only the least certain one.
     """
     if claim.key == COST:
         return between(*pruned_over_dense().ratio)
-    return between(*(g.effect for g in claim.groups if g.n >= scaling.ENOUGH))
+    return between(*(g.effect for g in claim.groups if g.repeated and g.decides))
 
 
 def best_sizes(run: pd.DataFrame, what: str) -> str | None:

@@ -57,10 +57,10 @@ def power(curve: Curve, first: Effect, last: Effect) -> tuple[tuple[float, float
 
 
 def elasticity_note(first: Effect, last: Effect) -> str:
-    """Both powers with their intervals, in words."""
-    words = "power {:.2f} ({:.2f} to {:.2f})"
+    """Both exponents with their intervals, in words."""
+    words = "{:.2f} ({:.2f} to {:.2f})"
     ends = (words.format(*effect.row(log=False).values()) for effect in (first, last))
-    return "first {}, last {}".format(*ends).replace("-", "−")
+    return "exponent {} at first, {} at last".format(*ends).replace("-", "−")
 
 
 def elasticities(curve: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

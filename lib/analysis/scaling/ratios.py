@@ -1,8 +1,9 @@
 """Ratios of critical batch sizes from all that searches record, and scatter pooled over networks.
 
-The fewest steps are the noisiest result of a search.  Curves of the next trials, and of easier
-goals, bend at nearly the same batch size: the mean of ln C over them scatters less between
-searches, and the ratio of two curves has the same expectation.
+The fewest steps are the noisiest result of a search.  Curves of the next trials bend at nearly the
+same batch size, and those of easier goals sooner, but two alike: the mean of ln C over them
+scatters less between searches, and the ratio of two curves has nearly the same expectation
+(`python -m chapters.claims.estimator`).
 """
 
 from __future__ import annotations
