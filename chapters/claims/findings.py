@@ -9,7 +9,7 @@ from lib import claims
 from lib.analysis.scaling import LEVEL
 from lib.claims import front
 
-WORDS = {"no": "fail", "mixed": "are mixed", "unclear": "are unclear", "untested": "are not tested"}
+WORDS = {"no": "no", "mixed": "mixed", "unclear": "unclear", "untested": "not tested"}
 
 
 def _counted(counts: Mapping[str, int], side: str) -> list[str]:
