@@ -64,7 +64,7 @@ def before(judged: Mapping) -> Html:
         now = f"{claim.theirs}; ours: {claim.ours}" if claim else "no verdict"
         rows.append([key, was, now, why])
     columns = ["claim", "28 November", "now", "why"]
-    fold = "<details><summary>All {{ n }} claims before and after</summary>{{ table }}</details>"
+    fold = "<details><summary>{{ n }} claims on 28 November and now</summary>{{ table }}</details>"
     return boxes.html(fold, n=len(rows), table=boxes.table(pd.DataFrame(rows, columns=columns)))
 
 
