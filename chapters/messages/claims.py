@@ -26,8 +26,11 @@ def sent():
 
 @functools.cache
 def sent_longer():
-    """The best runs of four times the length, with dense messages, Top-k and Gaussian-k."""
-    trials = results.read(plans.study("messages-longer"))
+    """The best runs of four times the length, with dense messages, Top-k and Gaussian-k; dense ones
+    also at a rate above the range.
+    """
+    studies = map(plans.study, ("messages-longer", "messages-higher-rate"))
+    trials = pd.concat(map(results.read, studies), ignore_index=True)
     return message_results.best(trials) if len(trials) else sent().head(0)
 
 

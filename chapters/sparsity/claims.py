@@ -25,8 +25,11 @@ from lib.methods import WITH_MOMENTUM
     tried=regimes.TRIED,
 )
 def regimes_of_pruned(curves, searches):
-    pruned = {key: curve for key, (curve, _) in sparsest(curves).items()}
-    pruned = {key: curve for key, curve in pruned.items() if len(curve.sizes) >= regimes.LEAST}
+    pruned = {
+        key: curve
+        for key, (curve, _) in sparsest(curves).items()
+        if len(curve.sizes) >= regimes.LEAST
+    }
     groups = itertools.starmap(regimes.margin, pruned.items())
     return marked(pruned, groups, ranges.whole_curves(searches))
 
