@@ -13,7 +13,7 @@ import pandas as pd
 
 from lib import BookError
 from lib.page.prose import PAGES, Html, html, kind
-from lib.wording import between, brief, joined, named, number, percent, printed, span
+from lib.wording import brief, joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
 MARKUP = PAGES.from_string(Path(__file__).with_name("boxes.html").read_text("utf-8")).module
@@ -27,7 +27,6 @@ READ = {
     "text": "read in full",
     "code": "whose code we read",
 }
-EVERYWHERE = "on all records"
 
 
 def claim(*claims) -> Html:
@@ -49,7 +48,11 @@ def _claim(c) -> Html:
     groups = sorted(c.groups, key=lambda group: not group.own)
     rows = [(g, mark(g), numbers(g, c.scale, _digits(g, c))) for g in groups]
     summary = c.tally() if judged else f"{len(c.measured)} rows"
-    measured = "Measured", EVERYWHERE * judged, Html(MARKUP.networks(rows, judged, summary, c.ends))
+    measured = (
+        "Measured",
+        "on all records" * judged,
+        Html(MARKUP.networks(rows, judged, summary, c.ends)),
+    )
     if not judged:
         about = ("The paper says", source, c.paper), ("Shown", "", c.shown)
         return Html(MARKUP.box("open", "Measured, without a verdict", (*about, measured)))
@@ -58,7 +61,7 @@ def _claim(c) -> Html:
     about = (
         ("Claim", source, c.paper),
         ("Rule", link, f"{c.rule} Needed: {c.needs}."),
-        ("The rule says", "of made-up data", power),
+        ("The rule says", "yes, no and unclear, in % of made-up data", power),
     )
     verdict = f"The paper’s networks: {c.theirs}. Ours: {c.ours}"
     return Html(MARKUP.box(kind(c.verdict), verdict, (*about, measured)))
@@ -71,16 +74,16 @@ def mark(group) -> str:
 
 
 def shares(c) -> list[str]:
-    """What a claim's rule says of each kind of simulated data ("yes 80 to 100 %, no 0 %, unclear 0
-    to 20 %"), over the networks that bear a verdict, or else over all.
+    """How often a claim's rule says yes, no and unclear of each kind of simulated data, in per cent
+    ("80–100, 0, 0–20"), over the networks that bear a verdict, or else over all.
     """
     groups = [g for g in c.measured if g.power]
     groups = [g for g in groups if g.verdict != "no verdict"] or groups
     words = []
     for world in zip(*(g.power for g in groups)):
         yes, no = np.rint(100 * np.transpose(world))
-        ranges = (between(*values) for values in (yes, no, 100 - yes - no))
-        words.append("yes {} %, no {} %, unclear {} %".format(*ranges))
+        ends = ((v.min(), v.max()) for v in (yes, no, 100 - yes - no))
+        words.append(", ".join(map(span, ends)))
     return words
 
 
