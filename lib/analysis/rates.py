@@ -115,16 +115,19 @@ def error(rule: str, sizes: np.ndarray, logs: np.ndarray) -> float:
 
 
 def bend(logs: pd.Series) -> float:
-    """ln b of 1 + b/B fitted to ln K* or minus ln of the rates, by batch size: ln C, ln B_eta."""
-    return float(forms.fit(logs.index.to_numpy(float), logs.to_numpy()).bend[0])
+    """ln b of 1 + b/B fitted to ln K* or minus ln of the rates, by batch size: ln C, ln B_eta.  NaN
+    counts for nothing, as of a size that only one search has, where that is left out.
+    """
+    known = logs.dropna()
+    return forms.fit(known.index.to_numpy(float), known.to_numpy()).bend[0]
 
 
 def log_rho(rates: pd.DataFrame, steps: pd.DataFrame) -> float:
     """ln of B_eta / C from the means of ln rate and ln K* [searches, batch sizes]; a batch size
     without a rate counts for C only.  NaN for fewer than three rates.
     """
-    means = -rates.mean().dropna()
-    return bend(means) - bend(steps.mean()) if len(means) > 2 else np.nan
+    means = rates.mean()
+    return bend(-means) - bend(steps.mean()) if means.count() > 2 else np.nan
 
 
 def jackknife(statistic: Callable[..., float], *tables: pd.DataFrame) -> Effect:
