@@ -1,9 +1,8 @@
-"""Fits curves of the form K* = c1 / B^p + c2, many at once, and tests the form against the scatter
-of searches.
+"""Fits curves of the form K* = c1 / B + c2, many at once, and tests the form against the scatter of
+searches.
 
-SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018), which the book uses for all
-curves: the critical batch size is c1 / c2, where the elasticity of K* against B is one half.  A
-free exponent tests that form.
+It is that of SGD theory (Bottou et al. 2018; McCandlish et al. 2018), and the book uses it for all
+curves: the critical batch size is c1 / c2, where the elasticity of K* against B is one half.
 """
 
 from __future__ import annotations
@@ -19,11 +18,7 @@ from lib import require
 FAR = 8.0  # in ln B: a bend so far beyond the batch sizes measured counts as none
 # In ln B: up to this far beyond them, a critical batch size is a number and not a bound
 REACH = np.log(8)
-LONG = 8  # batch sizes from which on a free exponent is shown, too
-ONE = np.array([1.0])  # the exponent of theory
-# Starting points of a fitted exponent; an elasticity of one half needs p > 1/2
-EXPONENTS = np.linspace(0.55, 1.6, 8)
-POINTS = 240  # bends tried for every exponent
+POINTS = 240  # bends tried
 STEPS = 8  # Gauss-Newton steps at most, until none moves farther than CLOSE
 CLOSE = 1e-9  # smaller steps do not change the loss
 # Degrees of freedom that the scatter of all batch sizes adds to that of each
@@ -32,27 +27,25 @@ BORROWED = 4
 
 @dataclass(frozen=True)
 class Fits:
-    """Curves c1 / B^p + c2 fitted to k rows of ln K*.
+    """Curves c1 / B + c2 fitted to k rows of ln K*.
 
     Attributes, [k] each:
         bend: ln of the batch size at which both terms are equal.
         floor: ln c2.
-        exponent: p.
         loss: weighted sum of squared residuals.
         straight, flat: whether the curve has no floor, or no slope.
     """
 
     bend: np.ndarray
     floor: np.ndarray
-    exponent: np.ndarray
     loss: np.ndarray
     straight: np.ndarray
     flat: np.ndarray
 
     @property
     def c1(self) -> np.ndarray:
-        """In steps x examples^p, [k]; zero without a slope."""
-        return np.where(self.flat, 0.0, np.exp(self.floor + self.exponent * self.bend))
+        """In steps x examples, [k]; zero without a slope."""
+        return np.where(self.flat, 0.0, np.exp(self.floor + self.bend))
 
     @property
     def c2(self) -> np.ndarray:
@@ -64,36 +57,29 @@ class Fits:
         """ln of the batch size at which the elasticity of K* is one half, [k]; infinite if there is
         none.
         """
-        half = self.bend + np.log(2 * self.exponent - 1) / self.exponent
-        return np.where(self.straight, np.inf, np.where(self.flat, -np.inf, half))
+        return np.where(self.straight, np.inf, np.where(self.flat, -np.inf, self.bend))
 
     def log_steps(self, sizes: np.ndarray) -> np.ndarray:
         """ln K* [k, m] at batch sizes [m]."""
-        return self.floor[:, None] + shape(sizes, self.bend, self.exponent)
+        return self.floor[:, None] + shape(sizes, self.bend)
 
 
-def shape(sizes: np.ndarray, bend: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """ln(1 + (b / B)^p) [k, m] for bends ln b [k] and exponents p [k] at batch sizes B [m]."""
-    return np.logaddexp(0.0, exponent[:, None] * (bend[:, None] - np.log(sizes)))
+def shape(sizes: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    """ln(1 + b / B) [k, m] for bends ln b [k] at batch sizes B [m]."""
+    return np.logaddexp(0.0, bend[:, None] - np.log(sizes))
 
 
-def fit(
-    sizes: np.ndarray,
-    logs: np.ndarray,
-    among: np.ndarray = ONE,
-    weights: np.ndarray | None = None,
-) -> Fits:
+def fit(sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray | None = None) -> Fits:
     """Fit every row by least squares on ln K*.
 
     Args:
         sizes: batch sizes [m], m >= 3.
         logs: ln K* [k, m], finite.
-        among: exponents p to choose from, [e].
         weights: of the batch sizes [m]; None: equal.
 
-    For any bend and exponent, the best ln c2 is a mean of logarithms; so a grid of the two is
-    searched, then refined by Gauss-Newton steps from its best point.  Raises ValueError for fewer
-    than three batch sizes and for values that are not finite.
+    For any bend, the best ln c2 is a mean of logarithms; so a grid of bends is searched, then
+    refined by Gauss-Newton steps from its best point.  Raises ValueError for fewer than three batch
+    sizes and for values that are not finite.
     """
     sizes = np.asarray(sizes, float)
     logs = np.atleast_2d(np.asarray(logs, float))
@@ -103,20 +89,15 @@ def fit(
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     places = np.log(sizes)
     bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
-    # The centred shape for every exponent and bend, [1, e, POINTS, m]
-    shapes = np.logaddexp(0, np.multiply.outer(among[None], bends[:, None] - places))
-    slopes = _centred(shapes, weights)
+    slopes = _centred(shape(sizes, bends), weights)
     weighted = _centred(logs, weights) * weights
-    # Up to a constant of the row, [k, e, POINTS]
-    products = (slopes @ weighted[:, None, :, None])[..., 0]
-    losses = slopes**2 @ weights - 2 * products
-    power, point = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
-    start = np.stack([bends[point], among[power]], 1)
-    bend, exponent = _descend(sizes, logs, weights, start, len(among) > 1)
-    residuals = logs - shape(sizes, bend, exponent)
+    # Up to a constant of the row, [k, POINTS]
+    point = (slopes**2 @ weights - 2 * weighted @ slopes.T).argmin(1)
+    bend = _descend(sizes, logs, weights, bends[point])
+    residuals = logs - shape(sizes, bend)
     loss = _centred(residuals, weights) ** 2 @ weights
     floor = np.average(residuals, axis=1, weights=weights)
-    return Fits(bend, floor, exponent, loss, straight=point == POINTS - 1, flat=point == 0)
+    return Fits(bend, floor, loss, straight=point == POINTS - 1, flat=point == 0)
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -125,32 +106,24 @@ def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _descend(
-    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, values: np.ndarray, free: bool
+    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, bend: np.ndarray
 ) -> np.ndarray:
-    """Bends and exponents [2, k] with the least loss near these values [k, 2]; free: whether to fit
-    the exponent, too.
-    """
-    residuals = _centred(logs - shape(sizes, *values.T), weights)
-    damping = np.full(len(values), 1e-6)
+    """Bends [k] with the least loss near these [k]."""
+    residuals = _centred(logs - shape(sizes, bend), weights)
+    damping = np.full(len(bend), 1e-6)
     for _ in range(STEPS):
-        exponent = values[:, 1:]
-        distance = values[:, :1] - np.log(sizes)
-        steep = expit(exponent * distance)
-        slopes = np.stack([exponent * steep, free * distance * steep], 1)  # [k, parameters, m]
-        slopes = _centred(slopes, weights)
-        square = (slopes * weights) @ slopes.swapaxes(1, 2)
-        square += damping[:, None, None] * np.eye(2)
-        step = np.linalg.solve(square, slopes @ (weights * residuals)[..., None])[..., 0]
-        tried = values + step.clip(-0.5, 0.5)
-        tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1])
-        left = _centred(logs - shape(sizes, *tried.T), weights)
+        slopes = _centred(expit(bend[:, None] - np.log(sizes)), weights)
+        square = slopes**2 @ weights + damping
+        step = (slopes * residuals) @ weights / square
+        tried = bend + step.clip(-0.5, 0.5)
+        left = _centred(logs - shape(sizes, tried), weights)
         better = left**2 @ weights < residuals**2 @ weights
-        values = np.where(better[:, None], tried, values)
+        bend = np.where(better, tried, bend)
         residuals = np.where(better[:, None], left, residuals)
         damping = np.where(better, damping / 4, damping * 16).clip(1e-9, 1e9)
         if np.abs(step).max() < CLOSE:
             break
-    return values.T
+    return bend
 
 
 def log_critical(
@@ -159,7 +132,7 @@ def log_critical(
     """ln of the critical batch size c1/c2 [k] for rows of ln K* [k, m], cut at REACH beyond the
     batch sizes measured; weights: as for `fit`.
     """
-    critical = fit(sizes, logs, ONE, weights).log_critical
+    critical = fit(sizes, logs, weights).log_critical
     return critical.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
 
 
@@ -173,7 +146,6 @@ class FormTest:
         depart, depart_low, depart_high: the factor by which the curve itself departs from the form,
             root mean square over batch sizes, with its 90 % interval: the residuals without the
             scatter of the searches.
-        exponent: the p that fits best, NaN for a short curve.
     """
 
     chi2: float
@@ -182,7 +154,6 @@ class FormTest:
     depart: float
     depart_low: float
     depart_high: float
-    exponent: float
 
 
 def scatter_by_size(logs: np.ndarray) -> np.ndarray:
@@ -214,8 +185,7 @@ def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
     p_value = float(fdtrc(freedom, scatter_freedom, chi2 / freedom))
     excess = _noncentrality(chi2, freedom, scatter_freedom)
     departs = np.exp(np.sqrt(excess / weights.sum()))
-    free = fit(sizes, means, EXPONENTS, weights).exponent[0] if m >= LONG else np.nan
-    return FormTest(chi2, freedom, p_value, *departs.tolist(), float(free))
+    return FormTest(chi2, freedom, p_value, *departs.tolist())
 
 
 def _noncentrality(chi2: float, freedom: int, scatter_freedom: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.claims.claim import REGISTRY, decide, judged
+from lib.claims.claim import REGISTRY, Claim, decide, judged
 from lib.claims.judging import registered
 from lib.engine import (
     checkpoint,
@@ -172,15 +172,16 @@ SIDES = {
 
 def on_sides(key, groups):
     """A claim's verdicts on these groups, or which of SIDES a finding's lie on, in the same words."""
-    if key in REGISTRY.claims:
-        return judged(REGISTRY.claims[key], groups)
-    finding, (kind, edge) = REGISTRY.findings[key], SIDES[key]
+    entry, _ = REGISTRY[key]
+    if isinstance(entry, Claim):
+        return judged(entry, groups)
+    kind, edge = SIDES[key]
     sided = []
     for group in groups:
-        ends = {name: finding.inner(vars(group)[name]) for name in ("effect", "low", "high")}
-        verdict = decide(dataclasses.replace(group, **ends), kind, finding.inner(edge))
+        ends = map(entry.inner, (group.low, group.high, edge))
+        verdict = str(decide(*ends, kind=kind, either=True))
         sided.append(dataclasses.replace(group, verdict=verdict))
-    return dataclasses.replace(finding, groups=tuple(sided))
+    return dataclasses.replace(entry, groups=tuple(sided))
 
 
 @pytest.fixture
@@ -190,7 +191,7 @@ def judge(monkeypatch):
     def on(table, *keys):
         monkeypatch.setattr(Collection, "results", lambda self, *_: table.copy())
         registered()
-        return [on_sides(key, REGISTRY.functions[key]()) for key in keys]
+        return [on_sides(key, REGISTRY[key][1]()) for key in keys]
 
     return on
 

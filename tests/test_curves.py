@@ -191,19 +191,31 @@ def test_a_form_is_rejected_as_often_as_it_should_be(n):
     assert 0.06 <= shares[0] <= 0.16 and shares[1] > (0.9 if n == 20 else 0.2)
 
 
+def test_a_size_that_no_shared_search_has_lies_on_the_form():
+    logs = np.log(1000 / SIX + 10) + np.zeros((4, 1))
+    lacking = scattered(logs, SIX)
+    lacking.logs.iloc[:3, -1] = np.nan
+    ratio = scaling.critical_ratio(lacking, scattered(logs[:3], SIX))
+    assert ratio.value == pytest.approx(0, abs=1e-3)
+
+
+def test_a_curve_is_of_one_protocol():
+    with pytest.raises(ValueError, match="precision"):
+        scaling.of_searches(searched([10, 20], [0, 1]).assign(precision=["a", "b"]))
+
+
 def test_the_fit_is_that_of_scipy():
     random = np.random.default_rng(3)
-    for exponent in (0.7, 1.0, 1.3):
+    for exponent in (0.7, 1.0, 1.3):  # also where the form is not exact
         logs = np.log(900 / ELEVEN**exponent + 12) + random.normal(0, 0.1, 11)
 
         def residuals(p, logs=logs):
-            return p[0] + np.logaddexp(0, p[2] * (p[1] - np.log(ELEVEN))) - logs
+            return p[0] + np.logaddexp(0, p[1] - np.log(ELEVEN)) - logs
 
-        start, bounds = [np.log(12), np.log(75), 1.0], ([-9, -9, 0.55], [9, 20, 1.6])
-        expected = least_squares(residuals, start, bounds=bounds)
-        fit = forms.fit(ELEVEN, logs, forms.EXPONENTS)
-        assert fit.loss[0] == pytest.approx(2 * expected.cost, rel=1e-3)
-        assert [fit.floor[0], fit.bend[0], fit.exponent[0]] == pytest.approx(expected.x, abs=0.02)
+        expected = least_squares(residuals, [np.log(12), np.log(75)])
+        fit = forms.fit(ELEVEN, logs)
+        assert fit.loss[0] == pytest.approx(2 * expected.cost, rel=1e-6)
+        assert [fit.floor[0], fit.bend[0]] == pytest.approx(expected.x, abs=1e-3)
 
 
 def test_a_planted_departure_is_found_with_its_size():
@@ -213,7 +225,7 @@ def test_a_planted_departure_is_found_with_its_size():
     corner = np.maximum(1e3 / sizes, 20)
     truth = np.exp(np.sqrt(scaling.fit(sizes, np.log(corner)[None]).loss[0] / len(sizes)))
     random = np.random.default_rng(0)
-    tests = [scaling.test_form(sizes, searches(corner, 12, random)) for _ in range(100)]
+    tests = [forms.test_form(sizes, searches(corner, 12, random)) for _ in range(100)]
     assert truth > 1.1 and np.median([test.depart for test in tests]) == pytest.approx(truth, rel=0.02)
     assert 0.82 < np.mean([test.depart_low < truth < test.depart_high for test in tests]) < 0.98
     assert np.mean([test.p_value < 0.05 for test in tests]) > 0.9
@@ -237,7 +249,7 @@ def test_the_theory_and_the_form_of_pruned_curves_can_fail(key, verdict, curves)
         for sparsity, steps in curves.items()
         for logs in [searches(steps, 20, random, 0.05)]
     }
-    claim = judged(registered()[key], REGISTRY.functions[key](named, pd.DataFrame()))
+    claim = judged(registered()[key], REGISTRY[key][1](named, pd.DataFrame()))
     assert [group.verdict for group in claim.groups] == [verdict]
 
 

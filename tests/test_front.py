@@ -41,7 +41,7 @@ def test_facts_are_of_networks_of_three_searches_and_of_bounded_noise_scales(mon
     facts = front.facts(judged)
     assert front_figures.answers(judged["L3"])["effects"] == "2 to 4.5 times"
     assert facts["momentum"] == "2" and facts["pruned"] == "2 to 4.5"
-    assert facts["noise"] == "0.80 to 1.2" and facts["noise_data"] == ["digits"]
+    assert facts["noise"] == "0.80 to 1.2" and facts["noise_on"] == ["MLP on digits"]
     assert facts["fastest"] is facts["cheapest"] is None
 
 

@@ -127,7 +127,7 @@ def test_on_a_random_walk_both_quantities_vary_as_the_rule_says():
     points[["sparsity", "batch_size", "replicate"]] = 0
     points[["batch_cosine", "twin_batch_cosine", "cosine", "random", "between"]] = 0.4, 0.1, 0.5, 0.2, 0.3
     path = path_geometry.by_path(points).iloc[0]
-    assert f"{path.bound_spread:.1f}-fold, the restricted secant {path.secant_spread:.1f}" in REGISTRY.findings["P2"].shown
+    assert f"{path.bound_spread:.1f}-fold, the restricted secant {path.secant_spread:.1f}" in REGISTRY["P2"][0].shown
     assert path.full_random == pytest.approx(0.06)
 
 

@@ -40,13 +40,13 @@ def test_every_rule_can_come_out_either_way_and_tells_nothing_where_data_are_few
         words = judged.groups[0].verdict, judged.theirs, judged.ours
         assert words == (word, word, claims.UNTESTED)
     assert claim.judged(rule, planted(rule, 1, -1, 0)).theirs == claims.MIXED
-    for nothing in ([], [claims.unmeasured("w")]):
+    for nothing in ([], [claim.unmeasured("w")]):
         assert claim.judged(rule, nothing).verdict == claims.UNTESTED
     if not rule.tried:  # those try their own data
         noisy = claim.judged(rule, planted(rule, 1, -1, error=50.0))
         assert {g.verdict for g in noisy.groups} == {SHOWN} and noisy.theirs == UNCLEAR
         exact = claim.power_of(planted(rule, 1, error=1e-6)[0], rule)
-        assert exact == ((1.0, 0.0), (0.0, 1.0), (0.0, 1.0))
+        assert np.ravel(exact) == pytest.approx([1, 0, 0, 1, 0, 1], abs=0.06)
 
 
 def verdicts(rule, values):
@@ -54,7 +54,7 @@ def verdicts(rule, values):
     itself."""
     n = values.shape[1]
     effects = [Effect(v.mean(), v.std(ddof=1) / n**0.5, n - 1, n) for v in values]
-    groups = [replace(claims.ratio("w", effect), error=math.nan) for effect in effects]
+    groups = [replace(claim.ratio("w", effect), error=math.nan) for effect in effects]
     counts = Counter(group.verdict for group in claim.judged(rule, groups).groups)
     return {verdict: count / len(values) for verdict, count in counts.items()}
 
@@ -63,7 +63,7 @@ def test_power_is_that_of_simulated_searches():
     """Normal searches with a known scatter say yes as often as the formula says."""
     rule = replace(REGISTERED["L4"], truth=None)
     shares = verdicts(rule, np.random.default_rng(1).normal(0, 0.2, (3000, 5)))
-    power = claim.power_of(claims.ratio("w", Effect(0.0, 0.2 / 5**0.5, 4, 5)), rule)
+    power = claim.power_of(claim.ratio("w", Effect(0.0, 0.2 / 5**0.5, 4, 5)), rule)
     assert power[0][0] == pytest.approx(shares[YES], abs=0.03) and power[1][0] < 0.05
 
 
@@ -77,11 +77,12 @@ def test_as_many_verdicts_are_wrong_as_the_ledger_expects():
 
 @pytest.mark.parametrize("kind, beyond", [("above", YES), ("below", NO), ("within", NO)])
 def test_intervals_without_ends_and_groups_without_searches(kind, beyond):
-    def decided(low, high, n=5):
-        return claims.decide(claims.Group("w", low, low, high, n), kind, 0.2)
+    def decided(low, high):
+        return claim.decide(low, high, kind, 0.2, either=False)
 
-    assert decided(math.nan, math.nan) == decided(-math.inf, -math.inf, 0) == UNCLEAR
-    assert decided(0.4, math.inf) == beyond and decided(-math.inf, math.inf) == UNCLEAR
+    assert decided(math.nan, math.nan) == decided(-math.inf, math.inf) == UNCLEAR
+    assert decided(0.4, math.inf) == beyond
+    assert decided(0.1, 0.15) == (UNCLEAR if kind == "above" else YES)  # short of our threshold
     assert kind != "within" or decided(-0.4, -0.3) == NO  # no effect is judged on both sides
 
 
@@ -99,7 +100,7 @@ def test_networks_that_can_tell_are_summed_up_the_papers_own_apart():
     for word, cases in SUMS.items():
         for case in cases:
             groups = [claims.Group("w", 1, 1, 1, 5, verdict=verdict) for verdict in case]
-            assert claims.summed_up(groups) == word, case
+            assert claim.summed_up(groups) == word, case
     rule = REGISTERED["L3"]
     theirs, ours = planted(rule, 1)[0], replace(planted(rule, -1)[0], own=False)
     judged = claim.judged(rule, [theirs, ours])
@@ -109,7 +110,7 @@ def test_networks_that_can_tell_are_summed_up_the_papers_own_apart():
 
 # What every rule is today: a changed rule gets an entry in its history, and this digest changes
 # with it.
-RULES = "87f8b130a2fa4290"
+RULES = "bd43f0c271827432"
 
 
 def test_rules_are_those_that_were_written_down():
@@ -127,7 +128,7 @@ def test_rules_are_those_that_were_written_down():
 
 def test_every_claim_has_an_interval_on_each_network_once():
     judged, shown = claims.judge(), claims.findings()
-    assert list(judged) == list(REGISTERED) and len(judged) <= 40 and not {*judged} & {*shown}
+    assert list(judged) == list(REGISTERED) and len(judged) <= 40
     assert all(entry.groups for entry in claims.every().values())
     for key, entry in judged.items():
         assert len({g.name for g in entry.groups}) == len(entry.groups), key

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.analysis import fixed_budgets
 from lib.analysis.fixed_budgets import within
-from lib.analysis.scaling import Effect, best_of_k, mean_of, mean_over, slope
+from lib.analysis.scaling import Effect, best_of_k, mean_of
 from lib.workloads.catalogue import workload
 
 BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mostly luck
@@ -92,7 +92,12 @@ def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
     Its standard error comes from the scatter about the line.  One from the number of images would
     be too large, since all batch sizes are scored on the same images.
     """
-    return slope(np.log2(batch_size), error)
+    from scipy import stats  # slow to import
+
+    if len(batch_size) < 3:
+        return Effect(np.nan, np.nan, 1.0, 1)
+    line = stats.linregress(np.log2(batch_size), error)
+    return Effect(line.slope, line.stderr, len(error) - 2.0, 1)
 
 
 def risen(ends: pd.DataFrame) -> dict[str, Effect]:
@@ -118,7 +123,8 @@ def _over_searches(rows: pd.DataFrame, column: str) -> Effect:
     trends = [
         trend(search.batch_size, search[column]) for _, search in rows.groupby("replicate")
     ]
-    return mean_over([effect for effect in trends if np.isfinite(effect.value)] or trends[:1])
+    several = [effect for effect in trends if np.isfinite(effect.value)] or trends[:1]
+    return mean_of([effect.value for effect in several]) if len(several) > 1 else several[0]
 
 
 def between_ends(

@@ -12,7 +12,6 @@ import pandas as pd
 
 from lib import forms
 from lib.analysis import scaling
-from lib.analysis.ranges import POINT
 from lib.claims import judging
 from lib.claims.names import curve_title
 
@@ -54,7 +53,7 @@ def table() -> pd.DataFrame:
         judging.searches()
         .drop(columns="goal")
         .merge(orders)
-        .groupby([*POINT, "goal"], as_index=False)
+        .groupby([*scaling.POINT, "goal"], as_index=False)
     )
     first = ladders(points[["record", "k1"]].min())
     rows = []

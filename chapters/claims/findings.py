@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from chapters.claims.ledger import BEFORE, HISTORY, read
 from lib import claims
 from lib.analysis.scaling import LEVEL
-from lib.claims import front
 
-WORDS = {"no": "no", "mixed": "mixed", "unclear": "unclear", "untested": "not tested"}
+OTHER = claims.NO, claims.MIXED, claims.UNCLEAR, claims.UNTESTED
 
 
-def _counted(counts: Mapping[str, int], side: str) -> list[str]:
-    """How many claims have each verdict of WORDS, in words, without zeros."""
-    return [f"{counts[side + key]} {WORDS[key]}" for key in WORDS if counts[side + key]]
+def _summed(verdicts: Iterable[str]) -> tuple[int, list[str]]:
+    """How many claims hold on all or most networks, and how many have each verdict of OTHER, in
+    words, without zeros.
+    """
+    counts = Counter(verdicts)
+    others = [f"{counts[word]} {word}" for word in OTHER if counts[word]]
+    return counts[claims.YES] + counts[claims.MOSTLY], others
 
 
 def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
@@ -22,16 +26,17 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     measured = [(claim, group) for claim in judged.values() for group in claim.measured]
     able = [group for _, group in measured if group.verdict != claims.SHOWN]
     decided = [group for group in able if group.clear]
-    counts = front.tally(judged)
+    hold, theirs = _summed(claim.theirs for claim in judged.values())
+    our_hold, ours = _summed(claim.ours for claim in judged.values())
     earlier = read(HISTORY).values()
     own = [group for _, group in measured if group.own]
     own_decided = [group for group in own if group.clear]
     return {
-        "claims": counts["claims"],
-        "hold": counts["yes"] + counts["mostly"],
-        "our_hold": counts["our_yes"] + counts["our_mostly"],
-        "theirs": _counted(counts, ""),
-        "ours": _counted(counts, "our_"),
+        "claims": len(judged),
+        "hold": hold,
+        "our_hold": our_hold,
+        "theirs": theirs,
+        "ours": ours,
         "measured": len(measured),
         "able": len(able),
         "decided": len(decided),

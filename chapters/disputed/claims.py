@@ -23,8 +23,7 @@ from lib.wording import span
     "of the model.",
     source="Charles et al. 2025, in our words",
     read="text",
-    chapter="disputed",
-    shown="Steps of DiLoCo with one replica over those of Adam that is looked at as often, to "
+    shown="Steps of DiLoCo with one replica over those of Adam checked at the same steps, to "
     "5 % error; a miss counts as the last step, a bound.",
 )
 def one_replica():
@@ -37,7 +36,6 @@ def one_replica():
     paper="Changes of which 1 to 3 % are sent, with error feedback, outperform DiLoCo's whole "
     "ones.",
     source="Sarfi et al. 2025, abstract",
-    chapter="disputed",
     shown="Steps of the sparse form over those of DiLoCo in the same rounds, to 5 % error; a "
     "miss counts as the last step, a bound.",
 )
@@ -48,7 +46,7 @@ def sparse_changes():
 
 # --- learning rate and weight decay ---------------------------------------------------------------
 
-TIMESCALE = {"chapter": "disputed", "source": "Bergsma et al. 2025, abstract, in our words"}
+TIMESCALE = {"source": "Bergsma et al. 2025, abstract, in our words"}
 
 
 @finding(
@@ -87,7 +85,7 @@ def decay_growth():
 
 # --- adapters -------------------------------------------------------------------------------------
 
-LORA = {"chapter": "disputed", "source": "Schulman et al. 2025", "read": "summary"}
+LORA = {"source": "Schulman et al. 2025", "read": "summary"}
 
 
 @finding(

@@ -86,7 +86,7 @@ def masks(searches: pd.DataFrame) -> pd.DataFrame:
 def _steps(searches: pd.DataFrame) -> pd.Series:
     """The mean over batch sizes of ln steps, by replicate."""
     sizes = sorted(searches.batch_size.unique())
-    return replicates.means(searches, "steps", sizes, log=True)
+    return replicates.means(searches, "steps", sizes)
 
 
 def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dict[str, list]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import altair as alt
 import pandas as pd
 
@@ -10,7 +12,7 @@ from chapters.disputed.lora_experiments import CONTINUED, FULL, GOALS, MOST_STEP
 from lib.analysis import replicates
 from lib.analysis.scaling import Curve, Effect, critical_ratio, mean_steps_ratio
 from lib.claims.claim import Group, ratio, unmeasured
-from lib.page import charts, estimates, tips
+from lib.page import charts, tips
 from lib.wording import exactly
 
 NAMES = {FULL: "in full"} | {rank: f"rank {rank}" for rank in RANKS}
@@ -40,7 +42,7 @@ def rates(rows: pd.DataFrame, rank: int) -> Effect | None:
     """ln of the best rate at a rank over that of full training, the mean over batch sizes."""
     searches = (arms.searches(rows, goal=GOALS[0], rank=number) for number in (rank, FULL))
     sizes = sorted(MOST_STEPS)
-    logs = (replicates.means(search, "learning_rate", sizes, log=True) for search in searches)
+    logs = (replicates.means(search, "learning_rate", sizes) for search in searches)
     return replicates.compared(*logs)
 
 
@@ -56,7 +58,9 @@ def groups(*pairs: tuple[int, int]) -> list[Group]:
 
 
 def values(rows: pd.DataFrame) -> dict[str, object]:
-    """Values in the section's sentences, a ratio for each rank; rows: from `measured`."""
+    """Values in the section's sentences, a ratio for each rank, and lora_clear, at how many critical
+    batch sizes are clearly larger; rows: from `measured`.
+    """
     hardest, easiest = curves(rows), curves(rows, GOALS[-1])
     effects = {
         "lora_critical": [arms.ratio(hardest, critical_ratio, rank, FULL) for rank in RANKS],
@@ -64,7 +68,8 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
         "lora_steps": [arms.ratio(hardest, mean_steps_ratio, rank, FULL) for rank in RANKS],
         "lora_rates": [rates(rows, rank) for rank in RANKS],
     }
-    return {name: [*estimates.ratios(dict(enumerate(e))).values()] for name, e in effects.items()}
+    ratios = {name: [e and math.exp(e.value) for e in each] for name, each in effects.items()}
+    return ratios | {"lora_clear": sum(e.low > 0 for e in effects["lora_critical"] if e)}
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:

@@ -82,7 +82,6 @@ def bound_violations(taken):
 @claim(
     "T1",
     "What Top-k compresses is bell-shaped around zero",
-    chapter="gradients",
     paper="The vector that Top-k compresses is bell-shaped around zero, for fully connected, convolutional and recurrent networks.",
     source=ABSTRACT,
     ends="least to most",
@@ -99,7 +98,6 @@ def bells():
 @claim(
     "T3",
     "Top-k leaves less than (1 − k/d)²",
-    chapter="gradients",
     paper="What Top-k leaves of the vector's energy is at most (1 − k/d)², a tighter bound than 1 − k/d.",
     source=ABSTRACT,
     ends="least to most",
@@ -115,7 +113,6 @@ def bounds():
 @claim(
     "T6",
     "Gaussian-k selects much faster on an H100",
-    chapter="gradients",
     paper="Gaussian-k selects in a fraction of the time of exact Top-k on a card. (Theirs: a V100 of 2019. Here: under half.)",
     source=ABSTRACT,
     ends="range",

@@ -12,7 +12,7 @@ from chapters.hardware import volunteers
 from chapters.hardware.hardware_tables import Case
 from lib.analysis import hardware, scaling
 from lib.claims.judging import kept
-from lib.wording import percent, with_interval
+from lib.wording import percent, span, with_interval
 from lib.workloads.catalogue import Workload
 
 
@@ -20,7 +20,6 @@ def findings(work: Workload, case: Case) -> dict:
     """Values in the sentences on devices."""
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     curve = case.curves[case.densest]
-    adaptive = isinstance(curve, scaling.AdaptiveCurve)
     # The fastest setting over the cheapest, in time and price
     points = case.of(case.densest)
     steps, weights = points.loc[cheap.batch_size, ["steps", "parameters"]]
@@ -31,9 +30,9 @@ def findings(work: Workload, case: Case) -> dict:
         "network": work.title,
         "method": case.densest[1],
         "timed": case.timed is not None,
-        "borrowed": curve.n < scaling.ENOUGH and not adaptive,
-        "fastest": fast.batch_size,
-        "cheapest": cheap.batch_size,
+        "borrowed": curve.n < scaling.ENOUGH,
+        "fastest": span(fast.sizes),
+        "cheapest": span(cheap.sizes),
         "time_share": percent(share),
         "price_ratio": share * fast.devices / cheap.devices,
         "goal": work.asks.written(case.points.goal.iloc[0]),

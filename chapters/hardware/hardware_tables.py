@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lib import BookError
 from lib.analysis import hardware, ranges, scaling
 from lib.analysis.hardware import Hardware
 from lib.claims import judging
@@ -76,14 +77,14 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
     """The trials of all of a network's curves at their goals; for a reader's own network, those of
     its exact searches, or of adaptive ones for a curve without exact searches.
 
-    methods: as for `hardware.exact`.  Raises ValueError if a reader's own network has no trials.
+    methods: as for `hardware.exact`.  Raises BookError if a reader's own network has no trials.
     """
     exact = hardware.exact(name, methods=methods)
     book = ranges.whole(judging.to_goals(selection.curves(exact)), judging.low())
     adaptive = hardware.adaptive(name, methods=methods)
     searched = {(cell.algorithm, cell.sparsity) for cell in exact.searches}
     if adaptive.empty and not searched and catalogue.workload(name).steps_timed:
-        raise ValueError(
+        raise BookError(
             f"workload: no search of {exact.name!r} is on record; run "
             f"own_workload.ipynb with -p budget full"
         )

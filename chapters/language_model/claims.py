@@ -25,7 +25,6 @@ def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
 @finding(
     "G4",
     "A wider model takes no larger batches",
-    chapter="language_model",
     paper="The critical batch size grows with the amount of data, and hardly with the size of the model. (Here: its width.)",
     source="Zhang et al. 2024, abstract",
     shown="Critical batch size at double the width over that at half, from the steps at "

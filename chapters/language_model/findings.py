@@ -77,7 +77,7 @@ def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
         "noise scale (sequences), averaged over progress": brief(noise),
     }
     if (line := main_line(trials)) is not None:
-        rows["noise scale over the critical batch size"] = brief(noise / line.critical)
+        rows["critical batch size over the noise scale"] = brief(line.critical / noise)
     return pd.DataFrame(rows.items(), columns=["quantity", "value"])
 
 

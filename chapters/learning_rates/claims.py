@@ -95,7 +95,6 @@ def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
 @claim(
     "S10",
     "The best learning rate rises with the batch size",
-    chapter="learning_rates",
     paper="The best effective learning rate rises with the batch size.",
     source="Shallue et al. 2019, figure 8",
     rule="On a network of two searches or more, the best effective rate at the largest batch "
@@ -111,7 +110,6 @@ def best_rate(trials):
 @claim(
     "S10b",
     "No simple rule gives the best learning rate",
-    chapter="learning_rates",
     paper="The best effective learning rate follows neither the linear nor the square-root rule consistently.",
     source="Shallue et al. 2019, figure 8",
     rule="On a network of two searches or more, the linear and the square-root rule, fitted to the "
@@ -128,7 +126,6 @@ def off_the_rules(trials):
 @finding(
     "M2",
     "The best learning rate bends at the critical batch size",
-    chapter="learning_rates",
     paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B), and "
     "steps to a goal go as 1 + B_crit/B with B_crit of the size of B_noise: rates bend where "
     "steps do.",
@@ -144,7 +141,6 @@ def bends(trials):
 @finding(
     "M3",
     "One tuned rate and C give the other rates",
-    chapter="learning_rates",
     paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B): one rate "
     "and B_noise give all others.",
     source="McCandlish et al. 2018",
@@ -165,7 +161,6 @@ def predicted():
 @claim(
     "S12",
     "Good hyperparameters: more at fixed steps, fewer at fixed epochs",
-    chapter="learning_rates",
     paper="The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
     source="Shallue et al. 2019, figure 9",
     rule="On a network, from the smallest batch to the largest, over 5 % of the trials are gained at fixed steps, and lost at "
@@ -181,7 +176,6 @@ def region_moved():
 @claim(
     "S15",
     "In broad searches, more trials fail at small batches",
-    chapter="learning_rates",
     paper="In a broad search space more trials fail at small batches than at large ones: with Nesterov momentum on CIFAR-10, "
     "108 of 273 at batch size 2 and 31 of 190 at 4,096, in spaces that vary with the batch size.",
     source="Shallue et al. 2019, counts of trials in the notes to the released data, in our words",

@@ -25,7 +25,6 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
 @claim(
     "S4",
     "Critical batch sizes vary a great deal between workloads",
-    chapter="limits",
     paper="The largest useful batch size varies a great deal between workloads.",
     source="Shallue et al. 2019, abstract",
     rule="With SGD, the largest critical batch size of dense networks is over four times the smallest, by intervals that all "
@@ -35,26 +34,19 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
 )
 def extremes(published_curves):
     curves = {k: c for k, c in families.once(published_curves).items() if k[1] == "sgd"}
-    kinds = {
-        "the paper's own networks": [c for k, c in curves.items() if is_shallue2019(k[0])],
-        "networks of three searches or more": [
-            c for c in curves.values() if c.n >= scaling.ENOUGH
-        ],
-    }
-    groups = []
+    own = [curve for key, curve in curves.items() if is_shallue2019(key[0])]
+    several = [curve for curve in curves.values() if curve.n >= scaling.ENOUGH]
+    kinds = {"the paper's own networks": own, "networks of three searches or more": several}
     for whose, networks in kinds.items():
         if len(networks) >= SEVERAL:
             searches, ends = min(curve.n for curve in networks), families.spread(networks)
             note = f"{len(networks)} networks and amounts of data"
-            theirs = whose.startswith("the paper")
-            groups.append(interval(f"{whose}, SGD", *ends, searches, theirs, note, log=True))
-    return groups
+            yield interval(f"{whose}, SGD", *ends, searches, networks is own, note, log=True)
 
 
 @finding(
     "S5",
     "The kind of network changes the critical batch size",
-    chapter="limits",
     paper="The kind of network changes the largest useful batch size at equal data and goal.",
     source="Shallue et al. 2019, figure 3",
     read="figures",
@@ -67,7 +59,6 @@ def kinds(searches):
 @finding(
     "S6",
     "Width and depth move the critical batch size",
-    chapter="limits",
     paper="Width and depth change the largest useful batch size, but not in the same direction in all families.",
     source="Shallue et al. 2019, figure 3",
     read="figures",
@@ -80,7 +71,6 @@ def sizes(published):
 @claim(
     "S8",
     "The amount of data hardly moves the critical batch size",
-    chapter="limits",
     paper="The size of the data set hardly changes the largest useful batch size: fractions of MNIST have nearly the same curve.",
     source="Shallue et al. 2019, figure 6",
     read="figures",

@@ -86,8 +86,8 @@ def effects(published: pd.DataFrame, families: Mapping[str, Family] = FAMILIES) 
     at the batch sizes both have; families with a network searched at fewer than three are left out.
 
     published: from `lib.claims.judging.published`, with the momentum range that all networks have.
-    ratio_low, ratio_high: 0 or inf if unbounded.  n: searches.  inside: whether both critical batch
-    sizes lie within the shared sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
+    ratio_low, ratio_high: 0 or inf if unbounded.  inside: whether both critical batch sizes lie
+    within the shared sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
     """
     rows = []
     for name, family in families.items() if len(published) else ():
@@ -102,8 +102,8 @@ def effects(published: pd.DataFrame, families: Mapping[str, Family] = FAMILIES) 
                 for curve in scaling.alike(last, first)
             )
             ratio = effect.row("ratio").values()
-            rows.append((name, *family.members, goals[-1], *ratio, effect.n, inside, effect))
-    names = "family first last goal ratio ratio_low ratio_high n inside effect".split()
+            rows.append((name, *family.members, goals[-1], *ratio, inside, effect))
+    names = "family first last goal ratio ratio_low ratio_high inside effect".split()
     return pd.DataFrame(rows, columns=names)
 
 

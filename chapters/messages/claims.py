@@ -79,14 +79,13 @@ def with_power(key, groups):
     errors = [g.error for g in groups if g.n > 1 and abs(g.effect) < 1]
     if not errors:
         return groups
-    error, rule = float(np.sqrt(np.mean(np.square(errors)))), REGISTRY.claims[key]
+    error, rule = float(np.sqrt(np.mean(np.square(errors)))), REGISTRY[key][0]
     return [replace(g, power=power_of(replace(g, error=error), rule)) for g in groups]
 
 
 @claim(
     "T4",
-    "Top-k with feedback trains as well as dense messages",
-    chapter="messages",
+    "Top-k with feedback trains as well as dense messages (here: to a point)",
     paper="Top-k with error feedback trains with little or no loss of accuracy.",
     source=ABSTRACT,
     rule="On a network, at the authors' density of 0.001, Top-k loses less than one point of test error to dense messages, in the "
@@ -102,7 +101,6 @@ def top_k_over_dense():
 @finding(
     "T4b",
     "Rand-k trains worse than dense messages",
-    chapter="messages",
     paper="Rand-k, with the same classical bound as Top-k, trains far worse.",
     source=f"{ABSTRACT}; runs named in the authors' plotting code",
     scale="points",
@@ -123,7 +121,6 @@ def rand_k_over_dense():
 @claim(
     "T5",
     "Gaussian-k trains almost as well as Top-k",
-    chapter="messages",
     paper="Gaussian-k trains almost as well as exact Top-k.",
     source=ABSTRACT,
     rule="On a network, at the authors' density, Gaussian-k loses less than one point of test error to Top-k, in the mean over "

@@ -18,7 +18,6 @@ from lib.studies import plans
 @finding(
     "B1",
     "Local representation alignment generalises as well as backpropagation",
-    chapter="other_networks",
     paper="Local representation alignment generalises as well as backpropagation. (Theirs: a "
     "recursive variant on residual networks; here: the basic rule on a small MLP. Their code of "
     f"that rule sets β = {THEIRS:g}.)",
@@ -39,7 +38,6 @@ def test_error():
 @finding(
     "B3",
     "Boolean weights, flipped one by one, converge exponentially",
-    chapter="other_networks",
     paper="Coordinate descent on Boolean weights converges exponentially. (Theirs: reservoirs; "
     "here: readouts of digits.)",
     source="Andreoli et al. 2023, abstract",
@@ -56,7 +54,6 @@ def straightness():
 @finding(
     "U1",
     "Spiking networks are sparsely active",
-    chapter="other_networks",
     paper="Training spiking networks asks for sparse operations. (Theirs: on an IPU, for energy "
     "and throughput, which are not measured here.)",
     source="Sun et al. 2022, abstract",
@@ -71,7 +68,7 @@ def rate_over_rectifiers():
 
 # --- receptive fields -----------------------------------------------------------------------------
 
-FIELDS = {"chapter": "other_networks", "source": "Ingrosso and Goldt 2022, abstract"}
+FIELDS = {"source": "Ingrosso and Goldt 2022, abstract"}
 
 
 @finding(
@@ -109,10 +106,7 @@ def _participation(name):
 
 # --- messages -------------------------------------------------------------------------------------
 
-LEAKAGE = {
-    "chapter": "other_networks",
-    "source": "Vepakomma et al. 2020, abstract, in our words",
-}
+LEAKAGE = {"source": "Vepakomma et al. 2020, abstract, in our words"}
 
 
 def penalised(goal):

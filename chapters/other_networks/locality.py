@@ -81,7 +81,7 @@ def effects(met: pd.DataFrame) -> dict[str, Effect | None]:
     """ln of the ratios of participation in RANGES; met: from `at_goal`."""
 
     def logs(gain, *sizes):
-        return replicates.means(met[met.gain == gain], "participation", sizes, log=True)
+        return replicates.means(met[met.gain == gain], "participation", sizes)
 
     edged, gaussian, drawn = logs(EDGED, *BATCH_SIZES), logs(0.0, *BATCH_SIZES), np.log(DRAWN)
     smallest, *_, largest = BATCH_SIZES

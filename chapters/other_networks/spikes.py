@@ -57,7 +57,7 @@ def ratio(
 ) -> Effect | None:
     """ln of a column's ratio between two networks (arguments of `met`), the mean over `sizes`."""
     logs = (
-        replicates.means(met(rows, *network), column, sizes, log=True)
+        replicates.means(met(rows, *network), column, sizes)
         for network in (above, below)
     )
     return replicates.compared(*logs)

@@ -17,7 +17,6 @@ from lib.wording import named
 @finding(
     "A1",
     "Stale gradients slow every training method",
-    chapter="other_workers",
     paper="Stale gradients slow convergence down, by how much differs between training methods.",
     source="Dai et al. 2018",
     read="summary",
@@ -31,7 +30,6 @@ def late_over_timely():
 @finding(
     "A2",
     "Momentum and Adam suffer more from stale gradients",
-    chapter="other_workers",
     paper="Momentum and Adam suffer more from stale gradients than SGD does.",
     source="Dai et al. 2018",
     read="summary",
@@ -56,7 +54,6 @@ def _late(methods, rivals):
 @finding(
     "F1",
     "Local steps save rounds of communication",
-    chapter="other_workers",
     paper="Federated averaging takes fewer rounds of communication than synchronous SGD.",
     source="McMahan et al. 2017, in our words",
     read="summary",
@@ -70,7 +67,6 @@ def rounds():
 @finding(
     "F2",
     "Split learning asks clients to compute less",
-    chapter="other_workers",
     paper="Split learning asks less computation of a client than federated averaging.",
     source="Vepakomma et al. 2018, in our words",
     read="summary",
@@ -112,7 +108,6 @@ def published():
 @finding(
     "I1",
     "Independent subnetworks communicate less",
-    chapter="other_workers",
     paper="Independent subnetworks communicate less, and less often, than data parallelism.",
     source="Yuan et al. 2022, abstract, in our words",
     shown="Numbers sent per worker by data parallelism over those by subnetworks with 20 "
@@ -128,7 +123,6 @@ def sent():
 @finding(
     "I3",
     "Independent subnetworks leave a bias",
-    chapter="other_workers",
     paper="Independent subnetworks leave a bias: training stops short of where the whole network "
     "gets.",
     source="Shulgin and Richtárik 2023, in our words",
@@ -144,7 +138,6 @@ def bias():
 @finding(
     "I4",
     "Growing a network saves computation",
-    chapter="other_workers",
     paper="Growing a network saves a substantial part of the computation at the accuracy of the "
     "large one. (Here: to a goal that the small network meets, too.)",
     source="Yuan et al. 2023, abstract",
@@ -161,7 +154,6 @@ def grown():
 @finding(
     "I5",
     "Halves trained apart, then together, are as accurate",
-    chapter="other_workers",
     paper="Halves trained apart, on synthetic intermediate labels, reach about the accuracy of "
     "usual training. (Here: with recovery, in which both are trained together.)",
     source="Karadağ and Topaloğlu 2024, abstract, in our words",

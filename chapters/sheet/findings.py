@@ -93,5 +93,6 @@ def findings(
         "missed": front.effects(judged["S10b"]),
         "pruned_critical": front.effects(judged["L4"]),
         "rivals": len(rivals.measured),
-        "kept_up": len(rivals.decided(YES)),
+        "kept_up": sum(group.verdict == YES for group in rivals.groups),
+        "behind": sum(group.low > 1 for group in rivals.groups),
     }

@@ -14,7 +14,6 @@ from lib.probes import tracks
 @claim(
     "L7",
     "Pruned networks’ loss is less smooth",
-    chapter="smoothness",
     paper="A lack of smoothness, a larger local Lipschitz constant of the gradient, accounts for the difficulty of training sparse "
     "networks. (Here: whether it is larger.)",
     source="Lee et al. 2021, abstract",
@@ -38,7 +37,6 @@ def roughness():
 @finding(
     "P2",
     "The geometry of a path is stable",
-    chapter="smoothness",
     paper="Trajectories keep stable dynamics during the majority of training. (Here: restricted secant and error bound.)",
     source="Guille-Escuret et al. 2024, abstract, in our words",
     shown="How much a quantity of the full gradient varies over the middle 80 % of a "

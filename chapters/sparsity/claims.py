@@ -1,6 +1,5 @@
 """What Lee et al. (2020, 2021) say about pruned networks, and the rules that judge it."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,6 @@ from lib.methods import WITH_MOMENTUM
 @claim(
     "L2",
     "Pruned networks' curves show the same regimes",
-    chapter="sparsity",
     paper="The trend holds irrespective of the sparsity level.",
     source="Lee et al. 2021, abstract of an earlier version",
     rule="On a network, the curve at the highest sparsity shows three regimes by the rule of L1.",
@@ -25,19 +23,13 @@ from lib.methods import WITH_MOMENTUM
     tried=regimes.TRIED,
 )
 def regimes_of_pruned(curves, searches):
-    pruned = {
-        key: curve
-        for key, (curve, _) in sparsest(curves).items()
-        if len(curve.sizes) >= regimes.LEAST
-    }
-    groups = itertools.starmap(regimes.margin, pruned.items())
-    return marked(pruned, groups, ranges.whole_curves(searches))
+    pruned = {key: curve for key, (curve, _) in sparsest(curves).items()}
+    return regimes.judged(pruned, searches)
 
 
 @claim(
     "L3",
     "Pruned networks need more steps at every batch size",
-    chapter="sparsity",
     paper="Training is harder under sparsity: more steps to the same goal at every batch size.",
     source="Lee et al. 2021, abstract",
     rule="On a network, steps at the highest sparsity are over 1.25 times the dense network's at every batch size, in the mean of "
@@ -65,7 +57,6 @@ def steps_over_dense(curves):
 @claim(
     "L4",
     "Larger batches help pruned networks no less (here: over 0.8 times)",
-    chapter="sparsity",
     paper="Data parallelism in sparse training is no worse than in dense training.",
     source="Lee et al. 2021, abstract of an earlier version; Lee et al. 2020, abstract",
     rule=f"On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's. {LADDER}",
@@ -78,9 +69,8 @@ def critical_over_dense(ladders, summary, searches):
 @claim(
     "L5",
     "With momentum, pruning raises the critical batch size",
-    chapter="sparsity",
     paper="With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for "
-    "dense ones. (Here: the critical batch size, on each network. That it can happen on another is not refuted.)",
+    "dense ones. (Here: whether it does, on each network; one where it does not is no proof that none can.)",
     source="Lee et al. 2020, abstract",
     rule="On a network, with momentum, the critical batch size at the highest sparsity is over 1.25 times the dense one's. "
     f"{LADDER}",

@@ -16,8 +16,7 @@ ALLOWED = 1.1  # factor by which a curve may depart from the form
 
 @claim(
     "L6",
-    "Curves have the form of the theory",
-    chapter="theory",
+    "Curves have the form of the theory (here: to 10 %)",
     paper="Convergence theory of stochastic gradient methods accounts for the relation between batch size and steps to result. "
     "(Here: the form c₁/B + c₂, which other models share, not the values of its constants.)",
     source="Lee et al. 2021, abstract",
@@ -70,7 +69,6 @@ def power(curve):
 @finding(
     "M1",
     "The noise scale predicts the critical batch size",
-    chapter="theory",
     paper="The gradient noise scale predicts the largest useful batch size.",
     source="McCandlish et al. 2018, in our words",
     read="summary",

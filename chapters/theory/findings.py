@@ -80,6 +80,8 @@ def findings(
     constant = np.exp(np.log(dense.critical).mean())
     return {
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
+        "rejected": int((tested.p_value <= SURE).sum()),
+        "tests": len(tested),
         "below": _below(points),
         "over_noise": front.facts(judged)["noise"],
         "over_one": between(*(dense.critical / constant)) if len(dense) > 2 else None,

@@ -2,8 +2,6 @@
 momentum.
 """
 
-import itertools
-
 from lib.analysis import ranges, scaling
 from lib.claims import regimes
 from lib.claims.claim import claim
@@ -22,7 +20,6 @@ def dense(curves):
 @claim(
     "L1",
     "Curves show three regimes",
-    chapter="three_regimes",
     paper="Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
     source="Lee et al. 2021, abstract",
     rule="On a dense network's curve of five batch sizes or more, steps fall as B to a power of over 3/4 in the first fourfold of "
@@ -32,14 +29,12 @@ def dense(curves):
     tried=regimes.TRIED,
 )
 def three_regimes(curves, searches):
-    groups = itertools.starmap(regimes.margin, dense(curves).items())
-    return marked(dense(curves), groups, ranges.whole_curves(searches))
+    return regimes.judged(dense(curves), searches)
 
 
 @claim(
     "S2",
     "Another goal leaves the critical batch size in place",
-    chapter="three_regimes",
     paper="Another goal error shifts the curve up or down; the transitions between its regimes stay.",
     source="Shallue et al. 2019, figure 2",
     read="figures",
@@ -48,12 +43,10 @@ def three_regimes(curves, searches):
     within=1.25,
 )
 def critical_by_goal(searches, curves):
-    easiest, ratios = easiest_goals(searches), {}
-    for key, curve in dense(curves).items():
-        if key in easiest:
-            ratios[key] = scaling.critical_ratio(easiest[key], curve)
-    groups = rows(pooled_images(ratios), is_shallue2019)
-    return marked(ratios, groups, ranges.whole_curves(searches))
+    easiest, read = easiest_goals(searches), dense(curves)
+    keys = [key for key in read if key in easiest]
+    ratios = pooled_images({k: scaling.critical_ratio(easiest[k], read[k]) for k in keys})
+    return marked(ratios, rows(ratios, is_shallue2019), ranges.whole_curves(searches))
 
 
 def easiest_goals(searches):
@@ -62,18 +55,15 @@ def easiest_goals(searches):
     easiest = {}
     for error in scaling.goals(dense):  # the easiest last
         met = dense[f"steps@{error:g}"].notna()
-        names = dense.workload[met].unique()
-        easiest |= dict.fromkeys(names, error)
+        easiest |= dict.fromkeys(dense.workload[met], error)
     wanted = {name: error for name, error in easiest.items() if error > scaling.goal(name)}
-    rows = dense[dense.workload.isin(list(wanted))]
-    rows = scaling.at_goals(rows, wanted)
-    return scaling.curves(rows)
+    rows = dense[dense.workload.isin(wanted)]
+    return scaling.curves(scaling.at_goals(rows, wanted))
 
 
 @claim(
     "S7",
     "Momentum raises the critical batch size",
-    chapter="three_regimes",
     paper="Momentum and Nesterov momentum extend perfect scaling to larger batches than SGD. (Here: the critical "
     "batch size, which more expensive small batches also raise.)",
     source="Shallue et al. 2019, figure 4",
@@ -89,7 +79,6 @@ def critical_with_momentum(searches, curves, published_curves):
 @claim(
     "S7b",
     "At the smallest batch, momentum takes the steps of SGD",
-    chapter="three_regimes",
     paper="At small batches, SGD, momentum and Nesterov momentum are equal.",
     source="Shallue et al. 2019, figure 4",
     read="figures",
@@ -109,17 +98,13 @@ def _over_sgd(searches, curves, published_curves, compare):
     in a note, or else with momentum only from 0.9 on, which decides nothing.
     """
     effects, notes, whole_range = {}, {}, ranges.whole_curves(searches)
-    for key, curve in dense(curves).items():
-        sgd = curves.get((key[0], "sgd", *key[2:]))
-        if (
-            key[1] not in WITH_MOMENTUM
-            or sgd is None
-            or (effect := compare(curve, sgd)) is None
-        ):
-            continue
-        effects[key] = effect
-        if key in whole_range:
+    judged = {key for key in dense(curves) if key[1] in WITH_MOMENTUM}
+    for key, curve, sgd in scaling.with_partner(curves, lambda key: (key[0], "sgd", *key[2:])):
+        if key in judged:
+            effects[key] = compare(curve, sgd)
+        if key in judged & whole_range:
             high = compare(published_curves[key], sgd).row("r").values()
             notes[key] = "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*high)
-    groups = rows(pooled_images(effects), is_shallue2019, lambda key, _: notes.get(key, ""))
+    effects = pooled_images(effects)
+    groups = rows(effects, is_shallue2019, lambda key, _: notes.get(key, ""))
     return marked(effects, groups, whole_range)

@@ -69,7 +69,6 @@ def critical_groups(*pairs, **options):
 @claim(
     "O1",
     "CLARS does far better than LARS with a warm-up",
-    chapter="which_method",
     paper="Complete layer-wise adaptive rates (CLARS) outperform warm-up by a large margin. (Here: in steps, by over 1.25 times.)",
     source="Huo et al. 2020, abstract",
     rule="On a network, at the two largest batch sizes, LARS with a tuned warm-up takes over 1.25 times the steps of CLARS.",
@@ -82,7 +81,6 @@ def warm_up():
 @claim(
     "O2",
     "Tuned Nesterov and Adam match LARS and LAMB",
-    chapter="which_method",
     paper="Nesterov momentum and Adam match or exceed LARS and LAMB at large batch sizes.",
     source="Nado et al. 2021, abstract",
     rule="On a network, at the two largest batch sizes, each takes less than 1.25 times the steps of its rival.",
@@ -96,7 +94,6 @@ def standard_methods():
 @claim(
     "O3",
     "Adam and K-FAC make much larger batches useful than momentum",
-    chapter="which_method",
     paper="Preconditioning, as by Adam and K-FAC, gives much larger critical batch sizes than momentum. (Here: over twice.)",
     source="Zhang et al. 2019, abstract",
     rule="On a network, the critical batch size is over twice that with momentum, searched over its whole range where measured. "
@@ -111,7 +108,6 @@ def preconditioning():
 @claim(
     "O4",
     "Averaged weights save steps at small batches",
-    chapter="which_method",
     paper="An exponential average of the weights takes fewer steps, above all at small batch sizes. (Here: at the smallest.)",
     source="Zhang et al. 2019, abstract",
     rule="On a network, at the two smallest batch sizes, momentum takes over 1.25 times the steps of momentum with averaged "
@@ -125,7 +121,6 @@ def averages():
 @claim(
     "O5",
     "K-FAC needs fewer steps than momentum",
-    chapter="which_method",
     paper="K-FAC needs fewer steps than SGD with momentum.",
     source="Pauloski et al. 2020, abstract, in our words",
     rule="On a network, momentum, searched over its whole range where measured, takes over 1.25 times the steps of K-FAC, in the "
@@ -139,7 +134,6 @@ def second_order():
 @claim(
     "O6",
     "Muon stays efficient at larger batches than Adam (here: over 1.25 times)",
-    chapter="which_method",
     paper="Muon retains data efficiency better than AdamW at large batch sizes. (Here: a critical one over 1.25 times Adam's.)",
     source="Essential AI 2025, abstract, in our words",
     rule=f"On a network, the critical batch size with Muon is over 1.25 times that with Adam. {LADDER}",
@@ -151,8 +145,7 @@ def muon():
 
 @claim(
     "O7",
-    "At the smallest batches, training methods are alike",
-    chapter="which_method",
+    "At the smallest batches, no gap between training methods is left",
     paper="As the batch gets smaller, the gap between training methods shrinks. (Here: whether it is gone at the smallest.)",
     source="Marek et al. 2025, abstract and notes to their code",
     rule="On a network, steps of SGD, of Muon, and of momentum over its whole range where measured, at the two smallest batch "
@@ -167,7 +160,6 @@ def small_batches():
 @claim(
     "O8",
     "SOAP needs fewer steps than Adam at large batches",
-    chapter="which_method",
     paper="At large batches, SOAP takes over 40 % fewer iterations than AdamW. (Here: over 20 % fewer than Adam.)",
     source="Vyas et al. 2024, abstract, in our words",
     rule="On a network, at the two largest batch sizes searched with SOAP, Adam takes over 1.25 times the steps of SOAP; eight "
@@ -182,7 +174,6 @@ def fewer_than_adam():
 @claim(
     "O9",
     "SOAP gains more, the larger the batch (here: over 1.25 times)",
-    chapter="which_method",
     paper="SOAP’s advantage is larger at larger batches. (Here: a critical one over 1.25 times Adam’s.)",
     source="Vyas et al. 2024, notes to their code, in our words",
     rule=f"On a network, the critical batch size with SOAP is over 1.25 times that with Adam; eight searches. {LADDER}",

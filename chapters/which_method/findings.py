@@ -52,7 +52,7 @@ def compared(curves: dict) -> pd.DataFrame:
     """
     ratios = method_results.over(curves)
     ratios["network"] = ratios.workload.map(name_of)
-    ratios["method"] = ratios.algorithm.map(method_results.title)
+    ratios["method"] = ratios.algorithm.map(named)
     critical = ratios[ratios.what == "critical"].groupby("algorithm").ratio.mean()
     return ratios.iloc[ratios.algorithm.map(-critical).argsort(kind="stable")]
 

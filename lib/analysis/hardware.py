@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib import BookError
 from lib.analysis import scaling, surface
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.methods import spaces
-from lib.records import results
+from lib.records import results, selection
 from lib.records.store import DATA, of_own
 from lib.studies.search import Search
 from lib.studies.study import Study
@@ -116,12 +117,12 @@ def best_step(
 def readers(name: str, *methods: str) -> Study:
     """The searches of a reader's own workload that `exact` selects; for another workload, none.
 
-    methods: as for `exact`.  Raises ValueError if there are none, and RecordError as
+    methods: as for `exact`.  Raises BookError if there are none, and RecordError as
     `lib.records.store.read`.
     """
     study = exact(name, methods=methods)
     if not study.searches and workload(name).steps_timed:
-        raise ValueError(
+        raise BookError(
             f"workload: no exact search of {study.name!r} is on record; run "
             f"own_workload.ipynb with -p search exact -p budget full"
         )
@@ -137,11 +138,11 @@ def exact(name: str, folder: Path = DATA, *, methods: Collection[str] = ()) -> S
     name = workload(name).name
     # The trials of an adaptive search have several spaces
     recorded = [search for search in of_own(name, folder, methods) if search.space is None]
-    sizes = Counter((s.algorithm, s.sparsity, s.trials) for s in recorded)
+    sizes = Counter((*selection.curve(s), s.trials) for s in recorded)
     # By curve, the number of trials that the most searches have; the largest if several do
-    ordered = sorted(sizes, key=lambda key: (sizes[key], key[2]))
-    trials = {key[:2]: key[2] for key in ordered}
-    largest = (s for s in recorded if s.trials == trials[s.algorithm, s.sparsity])
+    ordered = sorted(sizes, key=lambda key: (sizes[key], key[-1]))
+    trials = {key[:-1]: key[-1] for key in ordered}
+    largest = (s for s in recorded if s.trials == trials[selection.curve(s)])
     return Study(name, name, largest)
 
 
@@ -191,7 +192,8 @@ def _at_best(trials: pd.DataFrame, algorithm: str, work: Workload) -> pd.DataFra
     if hardest is None:
         return trials
     fitted = surface.fit(trials, [hardest])
-    return trials.assign(**{name: trials[name] * fitted.at_best(trials) for name in steps})
+    factors = fitted.at_best(trials)
+    return trials.assign(**{name: trials[name] * factors for name in ["steps", *steps]})
 
 
 def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:

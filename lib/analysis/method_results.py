@@ -11,7 +11,6 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
-from lib.methods import method as known_method
 from lib.records import results, selection, store
 from lib.studies import plans
 from lib.studies.study import Study
@@ -37,11 +36,6 @@ def compared(*more: Study) -> pd.DataFrame:
     planned_count = len(study.searches) + len(missing)
     rows.attrs.update(missing=store.Shared(missing), cells_planned=planned_count)
     return rows
-
-
-def title(name: str) -> str:
-    """A method as pages spell it; a reader's own by the title in its file."""
-    return known_method(name).title
 
 
 def _with_method(base: str) -> Callable[[tuple], tuple]:
@@ -88,19 +82,18 @@ def between(
 
 
 TIMED = """
-workload algorithm batch_size steps steps_low steps_high dearer time time_low time_high
+workload algorithm batch_size dearer time time_low time_high
 """.split()
 
 
 def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
-    """Steps and time of every dense curve over those of the base method, a row per batch size that
-    both have.
+    """Time of every dense curve over that of the base method, a row per batch size that both have.
 
     times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), from
     `timings.over_sgd`; between the batch sizes timed, the ratio is interpolated on the logarithm of
-    the size, beyond them it is constant.  Columns: workload, algorithm, batch_size, steps,
-    steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time, time_low,
-    time_high.  Curves whose steps were not timed are left out.
+    the size, beyond them it is constant.  Columns: workload, algorithm, batch_size, dearer (a
+    step's time over the base's), time, time_low, time_high (ratios, 90 %).  Curves whose steps were
+    not timed are left out.
     """
     times = times.sort_values("batch_size")
     parts = [pd.DataFrame(columns=TIMED)]
@@ -113,7 +106,6 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
             inside = np.interp(sizes, np.log(timed.batch_size), np.log(timed.ratio))
             dearer = np.exp(inside)
             rows = rows.assign(workload=workload, algorithm=algorithm, dearer=dearer)
-            ratios = rows.filter(like="ratio")
-            rows[TIMED[3:6]], rows[TIMED[7:]] = ratios, ratios.mul(dearer, axis=0)
+            rows[TIMED[4:]] = rows.filter(like="ratio").mul(dearer, axis=0)
             parts.append(rows[TIMED])
     return pd.concat(parts[1:] or parts, ignore_index=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling import CURVE, SEARCH, by_curve
+from lib.analysis.scaling import CURVE, POINT, SEARCH, by_curve
 from lib.methods.intervals import Interval
 from lib.methods.spaces import intervals
 from lib.records import searches, store
@@ -23,7 +23,6 @@ from lib.workloads.catalogue import workload
 WHOLE = "whole"  # the space of searches of the whole range
 # A curve is joined if both halves have at least so many batch sizes and searches
 LEAST, SEARCHES = 5, 3
-POINT = [*CURVE, "batch_size", *SEARCH]
 
 
 def low_momentum() -> Study:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lib import forms
-from lib.analysis.scaling import CURVE, SEARCH, Effect
+from lib.analysis.scaling import POINT, Effect
 
 WINDOW = 2  # trials within so many times the fewest steps do well; a search must last as long
 SIZES = 5  # the fewest batch sizes for which each is left out in turn
@@ -30,12 +30,11 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
         trials: at their goals, a row each, as from `lib.records.results.read`.
 
     Returns:
-        CURVE, batch_size and SEARCH; steps (the fewest, k1); rate (the geometric mean over trials
+        POINT; steps (the fewest, k1); rate (the geometric mean over trials
         within WINDOW k1); why (SOON or EDGE if it does not count, else "").
     """
-    point = [*CURVE, "batch_size", *SEARCH]
     rows = []
-    for key, search in trials.groupby(point, sort=False):
+    for key, search in trials.groupby(POINT, sort=False):
         fewest = search.steps.min()
         limit = WINDOW * fewest
         drawn = search.learning_rate
@@ -47,7 +46,7 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
         if well.min() == drawn.min() or well.max() == drawn.max():
             why = EDGE
         rows.append((*key, fewest, rate, why))
-    return pd.DataFrame(rows, columns=[*point, "steps", "rate", "why"])
+    return pd.DataFrame(rows, columns=[*POINT, "steps", "rate", "why"])
 
 
 # --- rules ----------------------------------------------------------------------------------------

@@ -13,18 +13,17 @@ from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
 
-def means(rows: pd.DataFrame, value: str, sizes: Sequence[int], log: bool = False) -> pd.Series:
-    """The mean of a column over batch sizes, by replicate, for replicates that have all of these.
+def means(rows: pd.DataFrame, value: str, sizes: Sequence[int]) -> pd.Series:
+    """The mean of a column's logarithm over batch sizes, by replicate, for replicates that have all
+    of these.
 
     Args:
         rows: at most one per replicate and batch_size.
         value: the column.
         sizes: the batch sizes.
-        log: whether to average its logarithm.
     """
-    table = rows.pivot(index="replicate", columns="batch_size", values=value)
-    table = np.log(table) if log else table
-    return table.reindex(columns=list(sizes)).dropna().mean(axis=1)
+    logs = np.log(rows.pivot(index="replicate", columns="batch_size", values=value))
+    return logs.reindex(columns=list(sizes)).dropna().mean(axis=1)
 
 
 def compared(above: pd.Series, below: pd.Series | float) -> Effect | None:

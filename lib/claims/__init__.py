@@ -12,9 +12,5 @@ from lib.claims.claim import (
     Claim,
     Finding,
     Group,
-    decide,
-    ratio,
-    summed_up,
-    unmeasured,
 )
 from lib.claims.judging import every, findings, judge, kept, of_chapter, registered

@@ -5,7 +5,6 @@ The earlier forms of rules are in `chapters/claims/history.yaml`.
 
     @claim(
         "L4", "Larger batches help pruned networks no less",
-        chapter="sparsity",
         paper="Data parallelism in sparse training is no worse than in dense training.",
         source="Lee et al. 2020, abstract",
         rule="On a network, the critical batch size at the highest sparsity is over 0.8 times the "
@@ -27,7 +26,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 from scipy.special import ndtri
@@ -123,9 +121,9 @@ def interval(
     return Group(name, effect, low, high, int(n), own, error, note=note, **more)
 
 
-def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Group:
+def share(name: str, met: int, of: int, note: str = "") -> Group:
     """The group of a share of independent repeats, with Wilson's interval."""
-    return interval(name, *scaling.share(met, of), of, own, note)
+    return interval(name, *scaling.share(met, of), of, note=note)
 
 
 def unmeasured(name: str, note: str = "not measured") -> Group:
@@ -205,10 +203,6 @@ class Claim(Finding):
         around = "a factor of " if self.scale == "ratio" else "± "
         return f"{self.kind} {around if self.kind == 'within' else ''}{value}"
 
-    def decided(self, *verdicts: str) -> list[Group]:
-        """The groups with these verdicts; by default, with a clear one."""
-        return [g for g in self.groups if g.verdict in (verdicts or (YES, NO))]
-
     @property
     def theirs(self) -> str:
         """The verdict on the paper's networks together."""
@@ -258,20 +252,19 @@ class Claim(Finding):
         return (truth, 0.0, false) if asks else (0.0, 2 * edge, 4 * edge)
 
 
-def decide(group: Group, kind: str, threshold: float) -> str:
-    """YES if the interval lies where the claim needs it, NO if entirely elsewhere; else UNCLEAR,
-    also if nothing is measured or an end is NaN.  All on the inner scale.
+def decide(
+    low: float | np.ndarray, high: float | np.ndarray, kind: str, threshold: float, either: bool
+) -> np.ndarray:
+    """YES where an interval lies where the claim needs it, NO where it lies entirely elsewhere;
+    else UNCLEAR, also if an end is NaN.  All on the inner scale.
+
+    An effect that is clearly in the claim's direction, but short of a threshold of ours, does not
+    refute a paper: it is UNCLEAR, unless effects are distances (`Claim.either`).
     """
-    if not group.n:
-        return UNCLEAR
-    return str(_decided(np.array(group.low), np.array(group.high), kind, threshold))
-
-
-def _decided(low: np.ndarray, high: np.ndarray, kind: str, threshold: float) -> np.ndarray:
     higher, lower = low > threshold, high < threshold
     holds, fails = {
-        "above": (higher, lower),
-        "below": (lower, higher),
+        "above": (higher, lower & (either | (low <= 0))),
+        "below": (lower, higher & (either | (high >= 0))),
         "within": (lower & (low > -threshold), higher | (high < -threshold)),
     }[kind]
     return np.select([holds, fails], [YES, NO], UNCLEAR)
@@ -289,8 +282,8 @@ def power_of(group: Group, claim: Claim) -> tuple[tuple[float, float], ...]:
     for effect in claim.worlds:
         low, high = scaling.drawn(estimate, effect, random)
         if claim.either:
-            low = np.maximum(low, -high)
-        verdicts = _decided(low, high, claim.kind, claim.inner(claim.threshold))
+            low, high = np.maximum(low, -high), np.maximum(high, -low)
+        verdicts = decide(low, high, claim.kind, claim.inner(claim.threshold), claim.either)
         shares.append((float((verdicts == YES).mean()), float((verdicts == NO).mean())))
     return tuple(shares)
 
@@ -304,13 +297,14 @@ def able(power: Sequence[tuple[float, float]]) -> bool:
 def judged(claim: Claim, groups: Iterable[Group]) -> Claim:
     """The claim with the power and verdict of every group."""
     decided = []
+    edge = claim.inner(claim.threshold)
     for group in groups:
         power = group.power or power_of(group, claim)
-        ends = {name: claim.inner(vars(group)[name]) for name in ("effect", "low", "high")}
         verdict = SHOWN
         if group.decides and able(power):
-            threshold = claim.inner(claim.threshold)
-            verdict = decide(replace(group, **ends), claim.kind, threshold)
+            low = claim.inner(group.low)
+            high = claim.inner(group.high)
+            verdict = str(decide(low, high, claim.kind, edge, claim.either))
         decided.append(replace(group, power=power, verdict=verdict))
     return replace(claim, groups=tuple(decided))
 
@@ -359,8 +353,8 @@ PAPERS = {
     "W": "papers and code on rates and decay",
     "C": "Schulman et al.",
 }
-# Claims, findings and their functions, by key, in the order of registration
-REGISTRY = SimpleNamespace(claims={}, findings={}, functions={})
+# Claims and findings, each with its function, by key, in the order of registration
+REGISTRY: dict[str, tuple[Finding, Callable]] = {}
 
 
 def place(key: str) -> tuple[int, int, str]:
@@ -385,26 +379,22 @@ def claim(key: str, title: str, **fields) -> Callable:
     Raises:
         ValueError: unless there is exactly one such kind, and as `place`.
     """
-    place(key)
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
-    return _register(REGISTRY.claims, Claim(key, title, kind=kind, threshold=threshold, **fields))
+    return finding(key, title, Claim, kind=kind, threshold=threshold, **fields)
 
 
-def finding(key: str, title: str, **fields) -> Callable:
-    """A decorator that registers a function under a finding with these fields.
+def finding(key: str, title: str, entry: type = Finding, **fields) -> Callable:
+    """A decorator that registers a function of a chapter's claims.py under a finding of that
+    chapter with these fields; entry: its class.
 
     Raises:
         ValueError: as `place`.
     """
     place(key)
-    return _register(REGISTRY.findings, Finding(key, title, **fields))
-
-
-def _register(entries: dict[str, Finding], entry: Finding) -> Callable:
-    entries[entry.key] = entry
 
     def register(function: Callable) -> Callable:
-        REGISTRY.functions[entry.key] = function
+        chapter = function.__module__.split(".")[1]
+        REGISTRY[key] = entry(key, title, chapter, **fields), function
         return function
 
     return register

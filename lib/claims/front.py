@@ -10,7 +10,6 @@ import contextlib
 import functools
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ import pandas as pd
 
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
-from lib.claims.claim import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, Claim, Finding, Group
+from lib.claims.claim import Finding
 from lib.claims.judging import kept
 from lib.claims.names import REPEATS
 from lib.records import searches, selection, store
@@ -178,7 +177,7 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
 
     fastest, cheapest: batch sizes that may be the best in `one_run`; None if nothing was timed.
     momentum: critical batch size over SGD's.  pruned: the cost of pruning.  noise: critical batch
-    size over noise scale, on noise_data.
+    size over noise scale, of the networks noise_on.
     """
     run = one_run()
     noise = [g for g in judged["M1"].measured if math.isfinite(g.high)]
@@ -188,7 +187,7 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
         "momentum": effects(judged["S7"]),
         "pruned": effects(judged[COST]),
         "noise": between(*(g.effect for g in noise)),
-        "noise_data": list(dict.fromkeys(map(_data, noise))),
+        "noise_on": list(dict.fromkeys(g.name.rpartition(", ")[0] for g in noise)),
     }
 
 
@@ -204,18 +203,6 @@ def measured_again() -> dict[str, int]:
     for name, part in {"on_digits": rows[digits], "on_images": rows[~digits]}.items():
         counts[name] = len(part)
         counts[f"same_{name}"] = int(part.equal_result.sum())
-    return counts
-
-
-def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
-    """The number of claims (claims), and how many have each verdict on the papers' networks (yes,
-    mostly, mixed, no, unclear, untested) and on ours (our_yes, ...).
-    """
-    counts = {"claims": len(judged)}
-    for prefix, side in (("", "theirs"), ("our_", "ours")):
-        words = Counter(getattr(claim, side) for claim in judged.values())
-        for word in (YES, MOSTLY, MIXED, NO, UNCLEAR, UNTESTED):
-            counts[prefix + word.replace("not tested", "untested")] = words[word]
     return counts
 
 
@@ -235,11 +222,6 @@ def best_sizes(run: pd.DataFrame, what: str) -> str | None:
         return None
     sizes = run.batch_size[run[what]]
     return span((sizes.min(), sizes.max()))
-
-
-def _data(group: Group) -> str:
-    """The data on which a group was measured, from its name, such as "MLP on digits, SGD"."""
-    return group.name.rpartition(" on ")[2].partition(",")[0]
 
 
 @_kept

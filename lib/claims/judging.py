@@ -48,7 +48,8 @@ def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -
     for file in files:
         with contextlib.suppress(OSError, ValueError):  # missing or unreadable
             return json.loads(file.read_text(encoding="utf-8"))
-    text = UNWRITTEN.get(files[0]) or json.dumps(compute(), ensure_ascii=False, indent=1)
+    text = UNWRITTEN.get(files[0])
+    text = text or json.dumps(compute(), ensure_ascii=False, indent=1)
     for file in files:
         with contextlib.suppress(OSError):
             with whole(file) as stream:
@@ -68,7 +69,8 @@ def _digest() -> str:
     # Nothing of readers' own workloads is cached
     book = (f for f in files if f.is_file() and not f.is_relative_to(DATA / "own"))
     stamps = [(str(file), stamp(file)) for file in book]
-    chapters = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.*"))]
+    beside = filter(Path.is_file, ROOT.glob("chapters/*/*.*"))
+    chapters = [file.read_bytes() for file in sorted(beside)]
     return hashlib.sha256(f"{code(['**/*.py'])} {chapters} {stamps}".encode()).hexdigest()[:16]
 
 
@@ -181,33 +183,32 @@ PROVIDED = {
 # --- judging --------------------------------------------------------------------------------------
 
 
-def registered(kind: str = "claims") -> dict:
-    """Every claim (or finding, for "findings") before it is judged, in the order of keys' papers
-    and numbers.
+def registered(kind: type = Claim) -> dict:
+    """Every claim (or finding, for Finding) before it is judged, in the order of keys' papers and
+    numbers.
     """
     for file in sorted(ROOT.glob("chapters/*/claims.py")):
         importlib.import_module(f"chapters.{file.parent.name}.claims")
-    return dict(sorted(vars(REGISTRY)[kind].items(), key=lambda item: place(item[0])))
+    entries = {key: REGISTRY[key][0] for key in sorted(REGISTRY, key=place)}
+    return {key: entry for key, entry in entries.items() if type(entry) is kind}
 
 
 def judge() -> dict[str, Claim]:
     """Every claim by its key, judged on all records: computed once for this code and these data."""
-
-    def compute() -> dict[str, dict]:
-        rules = registered().items()
-        return {key: asdict(judged(claim, groups_of(key))) for key, claim in rules}
-
-    return TypeAdapter(dict[str, Claim]).validate_python(kept("claims", compute))
+    return _computed("claims", Claim, judged)
 
 
 def findings() -> dict[str, Finding]:
     """Every finding by its key, with what is measured, computed likewise."""
+    return _computed("findings", Finding, lambda f, groups: replace(f, groups=tuple(groups)))
 
+
+def _computed(name: str, kind: type, measured: Callable) -> dict:
     def compute() -> dict[str, dict]:
-        shown = registered("findings").items()
-        return {key: asdict(replace(f, groups=tuple(groups_of(key)))) for key, f in shown}
+        entries = registered(kind).items()
+        return {key: asdict(measured(entry, groups_of(key))) for key, entry in entries}
 
-    return TypeAdapter(dict[str, Finding]).validate_python(kept("findings", compute))
+    return TypeAdapter(dict[str, kind]).validate_python(kept(name, compute))
 
 
 def every() -> dict[str, Finding]:
@@ -222,6 +223,6 @@ def of_chapter(name: str) -> dict[str, Finding]:
 
 def groups_of(key: str) -> list[Group]:
     """The groups that the function of a claim or finding returns for the records."""
-    function = REGISTRY.functions[key]
+    _, function = REGISTRY[key]
     tables = inspect.signature(function).parameters
     return list(function(**{name: PROVIDED[name]() for name in tables}))

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
-from lib.analysis import scaling
+from lib.analysis import ranges, scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.claims.claim import Group, difference
-from lib.claims.names import curve_title, is_lee2021
+from lib.claims.names import curve_title, is_lee2021, marked
 
 LEAST = 5  # batch sizes that a curve needs to be judged
 FOURFOLD = 4  # ratio of batch sizes in the first and in the last stretch of a curve
 PERFECT, FLOOR = 0.75, 0.25  # elasticities between which returns diminish
 STRAIGHT = 0.5  # elasticity of a simulated curve without regimes
 TRIED = "c₁/B + c₂ with its C", "steps as 1/√B", "steps that do not fall"
+
+
+def judged(curves: Mapping[tuple, Curve], searches: pd.DataFrame) -> list[Group]:
+    """The `margin` of every curve of LEAST batch sizes or more, `marked`.
+
+    Args:
+        curves: by key.
+        searches: from which they were made.
+    """
+    long = {key: curve for key, curve in curves.items() if len(curve.sizes) >= LEAST}
+    groups = itertools.starmap(margin, long.items())
+    return marked(long, groups, ranges.whole_curves(searches))
 
 
 def margin(key: tuple, curve: Curve) -> Group:
@@ -27,20 +42,18 @@ def margin(key: tuple, curve: Curve) -> Group:
     steep = replace(first, value=first.value - PERFECT)
     flat = replace(last, value=FLOOR - last.value, below=last.above, above=last.below)
     nearer = min(steep, flat, key=lambda effect: effect.value)
-    group = difference(curve_title(key), nearer, is_lee2021(key[0]))
-    return replace(
-        group,
-        power=power(curve, first, last),
-        low=min(steep.low, flat.low),
-        high=min(steep.high, flat.high),
-        note=elasticity_note(first, last),
-    )
+    note = elasticity_note(first, last)
+    shares = power(curve, first, last)
+    group = difference(curve_title(key), nearer, is_lee2021(key[0]), note, power=shares)
+    low = min(steep.low, flat.low)
+    high = min(steep.high, flat.high)
+    return replace(group, low=low, high=high)
 
 
 def power(curve: Curve, first: Effect, last: Effect) -> tuple[tuple[float, float], ...]:
-    """How often the rule says yes and no, with these batch sizes and this scatter, to curves that are
-    c1/B + c2 with this one's C (or C in the middle of the sizes, if they do not contain it), that
-    are straight on logarithms, and that do not fall.
+    """How often the rule says yes and no, with these batch sizes and this scatter, to curves that
+    are c1/B + c2 with this one's C (or C in the middle of the sizes, if they do not contain it),
+    that are straight on logarithms, and that do not fall.
     """
     random = np.random.default_rng(0)
     ends = np.log(curve.sizes[[0, -1]])

@@ -83,7 +83,8 @@ class Collection:
 
     def missing(self, planned: Iterable | None = None, data: Path = DATA) -> list:
         """Those without a record by the current code."""
-        return store.missing(self.planned() if planned is None else planned, self.record, data)
+        planned = self.planned() if planned is None else planned
+        return [what for what in planned if not store.exists(self.record(what, data))]
 
     def outdated(self, planned: Iterable | None = None, data: Path = DATA) -> list:
         """Those of the missing that have a record by other code."""

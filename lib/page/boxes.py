@@ -21,11 +21,11 @@ MARKUP = PAGES.from_string(Path(__file__).with_name("boxes.html").read_text("utf
 # --- claims ---------------------------------------------------------------------------------------
 
 READ = {
-    "abstract": "of which we read the abstract",
-    "summary": "as summarised by others",
-    "figures": "whose code we read; what it shows, as summarised by others",
-    "text": "read in full",
-    "code": "whose code we read",
+    "abstract": "we read the abstract",
+    "summary": "we read others’ summaries",
+    "figures": "we read its code and others’ summaries",
+    "text": "we read all of it",
+    "code": "we read its code",
 }
 
 
@@ -61,10 +61,11 @@ def _claim(c) -> Html:
     about = (
         ("Claim", source, c.paper),
         ("Rule", link, f"{c.rule} Needed: {c.needs}."),
-        ("The rule says", "yes, no and unclear, in % of made-up data", power),
+        ("The rule says", "on made-up data", power),
     )
     verdict = f"The paper’s networks: {c.theirs}. Ours: {c.ours}"
-    return Html(MARKUP.box(kind(c.verdict), verdict, (*about, measured)))
+    shown = (*about, measured)
+    return Html(MARKUP.box(kind(c.verdict), verdict, shown))
 
 
 def mark(group) -> str:
@@ -74,16 +75,17 @@ def mark(group) -> str:
 
 
 def shares(c) -> list[str]:
-    """How often a claim's rule says yes, no and unclear of each kind of simulated data, in per cent
-    ("80–100, 0, 0–20"), over the networks that bear a verdict, or else over all.
+    """How often a claim's rule says yes, no and unclear of each kind of simulated data ("80–100 %
+    yes, 0 % no, 0–20 % unclear"), over the networks that bear a verdict, or else over all.
     """
     groups = [g for g in c.measured if g.power]
     groups = [g for g in groups if g.verdict != "no verdict"] or groups
     words = []
     for world in zip(*(g.power for g in groups)):
         yes, no = np.rint(100 * np.transpose(world))
-        ends = ((v.min(), v.max()) for v in (yes, no, 100 - yes - no))
-        words.append(", ".join(map(span, ends)))
+        rates = {"yes": yes, "no": no, "unclear": 100 - yes - no}
+        ends = (f"{span((v.min(), v.max()))} % {word}" for word, v in rates.items())
+        words.append(", ".join(ends))
     return words
 
 
@@ -105,8 +107,7 @@ def _digits(group, c) -> int:
     near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
 
     def alike(digits: int) -> bool:
-        written = lambda value: _in_scale(value, c.scale, digits)  # noqa: E731
-        return any(written(end) == written(edge) for end, edge in pairs)
+        return any(len({_in_scale(v, c.scale, digits) for v in pair}) == 1 for pair in pairs)
 
     return next((digits for digits in range(2 + near, 6) if not alike(digits)), 6)
 
@@ -244,12 +245,11 @@ def _footer(records: list[dict], planned: int, searches: bool = False, others: i
     if not records:
         return Html('<p class="book-provenance">No records.</p>')
     heads = pd.DataFrame(records).reindex(columns=HEADS)
-    machines = heads[["torch", "device", "precision"]]
     seconds = heads.wall_s.sum()
     unit, least = next(unit for unit in UNITS.items() if seconds >= unit[1])
     about = {}
-    for name, values in machines.items():
-        texts = set(map(str, values))  # some heads lack a precision
+    for name in ("torch", "device", "precision"):
+        texts = set(map(str, heads[name]))  # some heads lack a precision
         about[name] = ", ".join(sorted(texts))
     about["days"] = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
     about["versions"] = list(heads.source.value_counts().index)  # the most used first

@@ -104,7 +104,7 @@ PLANNED = tuple(
 UNSEEN = Collection(
     "unseen",
     "sets of winners",
-    lambda what: f"{store.place(what.workload)}/{what.algorithm}-{what.sparsity:g}",
+    lambda what: f"{workload(what.workload).folder}/{what.algorithm}-{what.sparsity:g}",
     lambda: PLANNED,
     "Train winners again and record their errors on unseen images, into data/unseen/.",
 )

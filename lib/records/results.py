@@ -54,13 +54,10 @@ def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
         RecordError: for a file that must not be read.
         OwnError: as `check`.
     """
-    check_tensors(study, folder)
+    check(study, folder)
     files = searches.recorded(study.searches, folder)
     if not files:
         return _with_attrs(pd.DataFrame(), study, files, [])
-    for file, search in files.items():
-        if file.exists():
-            store.head(file, search)
     places = [file.relative_to(folder).as_posix() for file in files]
     if folder == DATA and not any("own" in file.parts for file in files):
         rows = searches.table()

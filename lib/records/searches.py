@@ -152,8 +152,7 @@ def summary(files: Iterable[Path], data: Path = DATA) -> pd.DataFrame:
         heads, trials = store.read_all(places, BUDGETS)
         end = 0
         for file, head in zip(places, heads):
-            start = end
-            end += head["rows"]
+            start, end = end, end + head["rows"]
             place = file.relative_to(data).as_posix()
             rows += rows_of(place, head, trials.iloc[start:end])
     return pd.DataFrame(rows, columns=None if rows else _columns())

@@ -49,7 +49,8 @@ def grid(
     """
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
     hits = min(5, max(1, fields.get("trials", 100) // 6))
-    planned = list(study.grid(workload=name, **axes, **{"hits": hits} | fields))
+    fixed = {"hits": hits} | fields
+    planned = list(study.grid(workload=name, **axes, **fixed))
     if "hits" not in fields:
         answers = {question(search): search for search in planned}
         book = (search for s in STUDIES.values() for search in s.searches)

@@ -103,14 +103,9 @@ def _settings(spec) -> str:
     return f"{folder_name(spec.algorithm)}/sparsity-{spec.sparsity:g}/batch-{spec.batch_size}"
 
 
-def place(name: str) -> str:
-    """The folder of a data set's records."""
-    return workload(name).folder
-
-
 def home(name: str) -> str:
     """The folder of a workload's records: DATASET/WORKLOAD."""
-    return f"{place(name)}/{folder_name(name)}"
+    return f"{workload(name).folder}/{folder_name(name)}"
 
 
 def beginning(spec) -> str:
@@ -186,11 +181,6 @@ def existing(
     """
     files = {place(spec, folder): spec for spec in planned}
     return {file: spec for file, spec in files.items() if exists(file)}
-
-
-def missing(planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path) -> list[T]:
-    """The planned measurements without a record in the folder; place: as for `existing`."""
-    return [spec for spec in planned if not exists(place(spec, folder))]
 
 
 def read(file: Path, spec=None) -> tuple[dict, pd.DataFrame]:

@@ -20,11 +20,9 @@ from lib.analysis.scaling.curve import (
     estimate,
     less,
     mean_of,
-    mean_over,
     mean_steps_ratio,
     paired,
     share,
-    slope,
     span_of,
     steps_ratio,
 )
@@ -33,6 +31,7 @@ from lib.analysis.scaling.steps import (
     CURVE,
     GOALS,
     ONE_SPLIT,
+    POINT,
     SCATTER,
     SEARCH,
     WITHIN_BUDGETS,
@@ -67,5 +66,4 @@ from lib.analysis.scaling.table import (
 from lib.forms import (
     fit,
     power_of_form,
-    test_form,
 )

@@ -17,7 +17,14 @@ import pandas as pd
 from scipy.special import erfcx, stdtrit
 
 from lib import forms, require
-from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
+from lib.analysis.scaling.steps import (
+    CURVE,
+    PROTOCOL,
+    SEARCH,
+    apart,
+    scatter_of,
+    steps_to_result,
+)
 from lib.methods import spaces
 
 LEVEL = 0.9  # of every interval in the book
@@ -111,6 +118,11 @@ class Curve:
         met_sizes, met_searches = met.any(0), met.any(1)
         size_means = np.ma.masked_where(~met, logs).mean(0).filled(np.nan)
         size_means = np.where(met_sizes, size_means, np.fmax.reduce(logs))
+        known = ~np.isnan(size_means)
+        if not known.all():  # these searches lack some sizes
+            others = forms.fit(self.sizes[known], size_means[known])
+            fitted = others.log_steps(self.sizes)[0]
+            size_means = np.where(known, size_means, fitted)
         levels = np.zeros((len(logs), 1))  # of searches
         spread = self.scatter
         freedom = met.sum() - met_sizes.sum() - (met_searches.sum() - 1)
@@ -262,8 +274,12 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     """Every curve from rows of `steps_to_result` by its CURVE key, if at least so many batch sizes
-    met the goal.
+    met the goal.  Raises ValueError if a curve was measured under several protocols.
     """
+    by = searches.groupby(CURVE)
+    counts = by[searches.columns.intersection(PROTOCOL)].nunique(dropna=False).max()
+    mixed = list(counts.index[counts > 1])
+    require(not mixed, "searches", mixed, "constant along a curve; choose a value")
     curves = {key: curve_of(rows) for key, rows in searches.groupby(CURVE)}
     return {key: curve for key, curve in curves.items() if curve.met.sum() >= least}
 
@@ -379,21 +395,6 @@ def share(met: int, of: int) -> tuple[float, float, float]:
     return met / of, float(ends.low), float(ends.high)
 
 
-def mean_over(searches: Sequence[Effect]) -> Effect:
-    """The mean of several searches' estimates, with the error from their scatter; one unchanged."""
-    return mean_of([effect.value for effect in searches]) if len(searches) > 1 else searches[0]
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
-    """The least-squares slope of one search's y [n] over x [n], with the error from the scatter
-    about the line; NaN for fewer than three points.
-    """
-    if len(x) < 3:
-        return Effect(np.nan, np.nan, 1.0, 1)
-    (rate, _), covariance = np.polyfit(x, y, 1, cov=True)
-    return Effect(float(rate), float(covariance[0, 0] ** 0.5), len(x) - 2.0, 1)
-
-
 def paired(curves: Sequence[Curve]) -> list[Curve]:
     """The curves with only the searches that all share, if these are half of the fewest, and ENOUGH
     if all have as many; else each with its own searches.
@@ -438,7 +439,11 @@ def critical_ratio(above: Curve, below: Curve) -> Effect | None:
     above, below = alike(above, below)
     if min(above.met.sum(), below.met.sum()) < 3:
         return None
-    ratio = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
+
+    def difference(a: tuple, b: tuple) -> np.ndarray:
+        return forms.log_critical(*a, above.weights) - forms.log_critical(*b, below.weights)
+
+    ratio = estimate(difference, above, below)
     top, bottom = critical(above), critical(below)
     return replace(ratio, below=top.below or bottom.above, above=top.above or bottom.below)
 

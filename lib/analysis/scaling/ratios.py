@@ -25,12 +25,12 @@ from lib.analysis.scaling.curve import (
     curves_of,
     estimate,
 )
-from lib.analysis.scaling.steps import CURVE, SEARCH, goal
+from lib.analysis.scaling.steps import POINT, goal
 from lib.workloads.catalogue import WORKLOADS
 
 # How many trials count at a workload's goal and at the easier ones after it, the hardest first
 RUNGS = (2, 5, 10, 10)
-POINT = [*CURVE, "batch_size", *SEARCH]
+LEAST = 0.05  # p-value with which variances count as equal
 
 
 def ladders(searches: pd.DataFrame, orders: pd.DataFrame) -> dict[tuple, list[Curve]]:
@@ -107,10 +107,10 @@ def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | Non
 
 
 def pooled(
-    effects: Mapping[tuple, Effect], alike: Callable[[tuple], bool], least: float = 0.05
+    effects: Mapping[tuple, Effect], alike: Callable[[tuple], bool]
 ) -> dict[tuple, Effect]:
     """The estimates by key, with the scatter pooled over those that are alike and have ENOUGH
-    searches, if Bartlett's test of equal variances allows (p >= least; approximate, since errors
+    searches, if Bartlett's test of equal variances allows (p >= LEAST; approximate, since errors
     are from the jackknife); a single search gets the pooled scatter, too.
     """
     group = [effect for key, effect in effects.items() if alike(key)]
@@ -123,7 +123,7 @@ def pooled(
     variance = (freedoms @ variances) / freedom
     excess = freedom * np.log(variance) - freedoms @ np.log(variances)
     parts = (1 / freedoms).sum() - 1 / freedom
-    if chdtrc(len(group) - 1, excess / (1 + parts / (3 * (len(group) - 1)))) < least:
+    if chdtrc(len(group) - 1, excess / (1 + parts / (3 * (len(group) - 1)))) < LEAST:
         return dict(effects)
     sd, freedom = float(variance**0.5), float(freedom)
     return {

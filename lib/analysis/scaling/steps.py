@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 from scipy.special import comb
 
 from lib import require
+from lib.records.searches import FIELDS
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS, workload
 
-CELL = """
-workload algorithm pruning sparsity batch_size trials replicate split stop checks hits precision
-max_steps space label_smoothing workers compressor density feedback by_layer aggregation warm_up
-race rungs staleness delays
-""".split()
 SEARCH = ("replicate", "split")  # distinguish the searches of one point
 # The number of hits and a limit beyond K* do not change K*; a race hardly ever does
 SAME = (*SEARCH, "hits", "max_steps", "race", "rungs")
 # The same for all searches of a curve
 PROTOCOL = "trials stop checks precision space label_smoothing staleness delays".split()
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
+POINT = [*CURVE, "batch_size", *SEARCH]  # a search at one batch size
+CELL = [*CURVE, *(name for name in FIELDS if name not in CURVE)]
 WITHIN_BUDGETS = ("best@", "test@", "loss@")  # prefixes of columns that are not used for curves
 LEVELS = (0.05, 0.5, 0.95)
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of
@@ -88,7 +85,9 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float] | None = None) -> pd
     moved = errors != trials.goal
     steps = trials.steps.astype(float)
     for error in errors[moved].unique():
-        steps = steps.where(~moved | (errors != error), trials.get(f"steps@{error:g}"))
+        column = f"steps@{error:g}"
+        require(column in trials, "goal", error, [f"{met:g}" for met in goals(trials)])
+        steps = steps.where(~moved | (errors != error), trials[column])
     return trials.assign(steps=steps, goal=errors)
 
 
@@ -132,27 +131,17 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
     """One row per search: its CELL columns, last_step, goal, steps (K*, NaN if no trial met the
-    goal), hits_seen (number of trials that met it).
+    goal).
     """
-    (searches,) = _searches(trials if goal is None else at_goal(trials, goal), ["steps"])
-    return searches
+    rows = trials if goal is None else at_goal(trials, goal)
+    by = rows.groupby([name for name in CELL if name in rows], dropna=False)
+    columns = {"last_step": "max", "goal": "min", "steps": "min"}
+    return by[[*columns]].agg(columns).astype({"steps": float}).reset_index()
 
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     """`steps_to_result` at every goal that a trial of the table met, the hardest first."""
-    ladder = goals(trials)
-    searches = _searches(trials, [f"steps@{goal:g}" for goal in ladder])
-    return {goal: rows.assign(goal=goal) for goal, rows in zip(ladder, searches)}
-
-
-def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
-    """`steps_to_result` for each of these columns of steps."""
-    by = trials.groupby([name for name in CELL if name in trials], dropna=False)
-    ends = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
-    for column in columns:
-        steps = by[column]
-        searches = ends.assign(steps=steps.min().astype(float), hits_seen=steps.count())
-        yield searches.reset_index()
+    return {goal: steps_to_result(trials, goal) for goal in goals(trials)}
 
 
 def scatter_of(name: str) -> float:

@@ -23,7 +23,6 @@ from lib.analysis.scaling.curve import (
 )
 from lib.analysis.scaling.steps import (
     CURVE,
-    PROTOCOL,
     at_every_goal,
     of_curve,
     steps_to_result,
@@ -73,11 +72,7 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
     """`summaries` from rows of `steps_to_result`, at one goal each."""
     if searches.empty:
         return by_curve([], ABOUT), {}
-    by = searches.groupby(CURVE)
-    counts = by[searches.columns.intersection(PROTOCOL)].nunique(dropna=False).max()
-    mixed = list(counts.index[counts > 1])
-    require(not mixed, "searches", mixed, "constant along a curve; choose a value")
-    curves, goals, rows = curves_of(searches), by.goal.first(), []
+    curves, goals, rows = curves_of(searches), searches.groupby(CURVE).goal.first(), []
     for key, curve in curves.items():
         sizes = curve.sizes[curve.met]
         bend = critical(curve)
@@ -127,12 +122,12 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """How well c1/B + c2, and c1/B^p + c2, fit every curve of which ENOUGH searches all have TESTED
-    batch sizes or more.
+    """How well c1/B + c2 fits every curve of which ENOUGH searches all have TESTED batch sizes or
+    more.
 
     Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the
     scatter of searches); depart, depart_low, depart_high (the factor by which the curve departs
-    from it, `FormTest`); exponent (p).
+    from it, `FormTest`).
     """
     rows = []
     for key, curve in curves.items():
