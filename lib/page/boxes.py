@@ -84,7 +84,7 @@ def shares(c) -> list[str]:
     for world in zip(*(g.power for g in groups)):
         yes, no = np.rint(100 * np.transpose(world))
         rates = {"yes": yes, "no": no, "unclear": 100 - yes - no}
-        ends = (f"{span((v.min(), v.max()))} % {word}" for word, v in rates.items())
+        ends = (f"{span((v.min(), v.max()))}\u00a0% {word}" for word, v in rates.items())
         words.append(", ".join(ends))
     return words
 
