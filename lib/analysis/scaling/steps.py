@@ -16,11 +16,11 @@ from lib.workloads.catalogue import WORKLOADS, workload
 SEARCH = ("replicate", "split")  # distinguish the searches of one point
 # The number of hits and a limit beyond K* do not change K*; a race hardly ever does
 SAME = (*SEARCH, "hits", "max_steps", "race", "rungs")
-# The same for all searches of a curve
-PROTOCOL = "trials stop checks precision space label_smoothing staleness delays".split()
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 POINT = [*CURVE, "batch_size", *SEARCH]  # a search at one batch size
 CELL = [*CURVE, *(name for name in FIELDS if name not in CURVE)]
+# The same for all searches of a curve
+PROTOCOL = [name for name in CELL if name not in (*POINT, *SAME)]
 WITHIN_BUDGETS = ("best@", "test@", "loss@")  # prefixes of columns that are not used for curves
 LEVELS = (0.05, 0.5, 0.95)
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of
@@ -162,7 +162,7 @@ def curve_names(frame: pd.DataFrame) -> list[str]:
 
 def of_curve(rows: pd.DataFrame) -> list[str]:
     """The columns that all points of a curve share, searches or not."""
-    return [c for c in CELL if c in rows and c not in (*SAME, "batch_size")] + ["goal"]
+    return [name for name in (*CURVE, *PROTOCOL, "goal") if name in rows]
 
 
 def apart(
