@@ -178,8 +178,8 @@ def on_sides(key, groups):
     kind, edge = SIDES[key]
     sided = []
     for group in groups:
-        ends = map(entry.inner, (group.low, group.high, edge))
-        verdict = str(decide(*ends, kind=kind, either=True))
+        low, high, limit = map(entry.inner, (group.low, group.high, edge))
+        verdict = str(decide(low, high, kind, limit, either=True))
         sided.append(dataclasses.replace(group, verdict=verdict))
     return dataclasses.replace(entry, groups=tuple(sided))
 

@@ -12,7 +12,7 @@ from benchmarks.size import densities, syntax_nodes
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (103, 122_600, 13.5, 18.6, 21.4, 1),
+    "lib/**/*.py": (103, 122_650, 13.5, 18.6, 21.4, 1),
     "chapters/*/*.py": (122, 116_500, 14.0, 19.2, 23.9, 80),
     "tests/*.py": (65, 118_600, 16.2, 23.4, 29.8, 408),
 }

@@ -128,7 +128,7 @@ def test_rules_are_those_that_were_written_down():
 
 def test_every_claim_has_an_interval_on_each_network_once():
     judged, shown = claims.judge(), claims.findings()
-    assert list(judged) == list(REGISTERED) and len(judged) <= 40
+    assert len(judged) <= 40
     assert all(entry.groups for entry in claims.every().values())
     for key, entry in judged.items():
         assert len({g.name for g in entry.groups}) == len(entry.groups), key

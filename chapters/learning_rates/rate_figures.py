@@ -90,7 +90,7 @@ def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
     x = alt.X("over:Q", title="learning rate over the best", scale=charts.log(8))
     y = alt.Y("distance:Q", title="steps × rate, over K*η*", scale=charts.log(8))
     about = {"over:Q|.2f": "rate over the best", "distance:Q|.2f": "steps × rate, over K*η*"}
-    drawn = shown[["curve", "batch_size", "over", "distance", "trials", "regime"]]
+    drawn = shown[["curve", "batch_size", "over", "distance", "regime"]]
     base = alt.Chart(drawn).encode(
         x=x.axis(charts.fractions(values=[1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8])),
         y=y.axis(charts.fractions()),
@@ -143,7 +143,8 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
         times=np.exp(rows.cost), **{"at least": rows.bound.map(bounds)}
     )
     about = {"rule:N": "rule", **SIZE, "times:Q|.2f": "times the steps"}
-    base = alt.Chart(shown).encode(
+    drawn = shown[["curve", "batch_size", "rule", "times", "at least"]]
+    base = alt.Chart(drawn).encode(
         x=charts.batch_axis(shown.batch_size),
         y=alt.Y("times:Q", title="steps over those at the best rate", scale=charts.log(8)),
         color=charts.by_name("rule", RULES, 1, 2),
