@@ -59,7 +59,7 @@ def test_numbers_read_as_prose_and_a_little_short_of_the_whole_never_as_the_whol
 
 def test_a_box_says_each_network():
     rule = claims.Claim("S7", "t", "three_regimes", "p.", "s", rule="r.", threshold=1.25)
-    images = claims.Group("images <b>", 1.0, 0.5, 3.0, 2, own=True)
+    images = claims.Group("images <b>", 1.0, 0.5, 3.0, 2, theirs=True)
     judged = claim.judged(rule, [claims.Group("digits", 3.0, 2.5, 4.0, 3), images])
     box = boxes.claim(judged)
     assert "★ images &lt;b&gt;" in box and "Needed: above 1.25." in box

@@ -171,7 +171,7 @@ def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(fa
     whole = summary.assign(space=ranges.WHOLE)
     (group,) = told("L4", at_goals(curves), summary, whole).groups
     assert group.note == "C at 2 % error, on all sizes: 71, dense 64"
-    assert group.effect == pytest.approx(factor, rel=0.1) and (group.verdict, group.n, group.own) == (less, 12, True)
+    assert group.effect == pytest.approx(factor, rel=0.1) and (group.verdict, group.n, group.theirs) == (less, 12, True)
     (group,) = told("L5", at_goals(curves), summary, whole).groups
     assert group.verdict == much
     assert told("L5", at_goals(curves), summary, summary).groups[0].verdict == SHOWN

@@ -25,7 +25,7 @@ SIX, ELEVEN = 4.0 ** np.arange(1, 7), 2.0 ** np.arange(11)
 @pytest.mark.parametrize(("n", "k"), [(6, 3), (7, 7)])
 def test_best_of_k_against_enumeration(n, k):
     draws = [min(draw) for draw in itertools.combinations(range(n), k)]
-    assert np.allclose(scaling.best_of_k_pmf(n, k), np.bincount(draws, minlength=n) / len(draws))
+    assert np.allclose(scaling.steps.best_of_k_pmf(n, k), np.bincount(draws, minlength=n) / len(draws))
 
 
 def searched(steps, splits=(0, 0, 0), workload="w"):
@@ -89,7 +89,7 @@ def test_what_single_searches_borrow_is_what_the_records_say():
     """Also which data sets and kinds of network have enough searches on splits of their own."""
     searches = scaling.steps_to_result(results.of_searches(selection.curves()))
     works = {name: workload(name) for name in searches.workload.unique()}
-    kinds = {name: (work.dataset, scaling.kind_of(work.model)) for name, work in works.items()}
+    kinds = {name: (work.dataset, scaling.steps.kind_of(work.model)) for name, work in works.items()}
     searches["kind"] = searches.workload.map(kinds)
     own_split = searches[searches.split > 0]
     splits = own_split.groupby(["kind", *POINT]).split.nunique() - 1
@@ -223,7 +223,7 @@ def test_a_planted_departure_is_found_with_its_size():
     how much."""
     sizes = ELEVEN[::2]  # fits no exponent, which is what takes time
     corner = np.maximum(1e3 / sizes, 20)
-    truth = np.exp(np.sqrt(scaling.fit(sizes, np.log(corner)[None]).loss[0] / len(sizes)))
+    truth = np.exp(np.sqrt(forms.fit(sizes, np.log(corner)[None]).loss[0] / len(sizes)))
     random = np.random.default_rng(0)
     tests = [forms.test_form(sizes, searches(corner, 12, random)) for _ in range(100)]
     assert truth > 1.1 and np.median([test.depart for test in tests]) == pytest.approx(truth, rel=0.02)

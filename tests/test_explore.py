@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from chapters.explore import explorer
+from lib import forms
 from lib.analysis import ranges, scaling
 from lib.claims import front, judging
 from lib.records import results, selection
@@ -44,7 +45,7 @@ def test_a_point_is_the_geometric_mean_over_searches(trials, tables, goal, spars
         assert point.missed or point.steps == pytest.approx(mean)
     (line,) = of(tables[1], goal, sparsity).itertuples()
     curve = scaling.curve_of(searches)
-    fit = scaling.fit(curve.sizes, curve.means)
+    fit = forms.fit(curve.sizes, curve.means)
     assert (line.c1, line.c2) == pytest.approx((fit.c1[0], fit.c2[0])) and line.identified
 
 

@@ -51,7 +51,7 @@ def planted(key, groups):
 
 def test_the_table_tells_the_papers_networks_from_ours():
     groups = [fact(2.0, 3), fact(1.5, 5, verdict=NO), fact(1.8, 4, verdict=UNCLEAR)]
-    paper_groups = [dataclasses.replace(group, own=True) for group in groups[:1]]
+    paper_groups = [dataclasses.replace(group, theirs=True) for group in groups[:1]]
     mixed = planted("S7", [*paper_groups, *groups[1:]])
     words = {"word": "yes", "effects": "1.5 to 2 times", "theirs": "1 yes", "ours": "1 no, 1 unclear"}
     assert front_figures.answers(mixed) == words

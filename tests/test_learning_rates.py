@@ -250,4 +250,4 @@ def test_of_earlier_searches_a_planted_law_is_judged_and_the_rest_left_out(monke
         (group,) = judged(table)
         assert group.effect == pytest.approx(planted_value, rel=0.1) and group.n == 3
         assert group.note == claims.PUBLISHED
-    assert [group.own for group in claims.off_the_rules(table)] == [True]
+    assert [group.theirs for group in claims.off_the_rules(table)] == [True]

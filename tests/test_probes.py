@@ -237,7 +237,7 @@ def test_smoothness_is_judged_by_network_and_one_search_decides_nothing(monkeypa
     monkeypatch.setattr(tracks, "every", lambda: paths)
     judgement = judged(registered()["L7"], roughness.roughness())
     assert (judgement.theirs, judgement.ours) == ("unclear", "unclear")
-    assert {g.name: (g.own, g.n, g.verdict) for g in judgement.groups} == {
+    assert {g.name: (g.theirs, g.n, g.verdict) for g in judgement.groups} == {
         "Simple-CNN on MNIST, SGD": (True, 1, "no verdict"), "MLP on digits, SGD": (False, 1, "no verdict"),
     }  # fmt: skip
 

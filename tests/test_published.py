@@ -120,5 +120,5 @@ def test_a_planted_loss_by_the_recipe_is_judged_where_several_seeds_have_it(monk
     tests["test_error"] += (tests.compressor == "top-k") * 1e-4 * tests.seed
     monkeypatch.setattr(experiments, "PUBLISHED", SimpleNamespace(results=lambda: tests))
     (group,) = judged(registered()["T4"], claims.as_published("top-k", "dense")).groups
-    assert group.own and group.verdict == verdict and group.note == "11,760 steps" and group.n == seeds
+    assert group.theirs and group.verdict == verdict and group.note == "11,760 steps" and group.n == seeds
     assert claims.as_published("gaussian-k", "top-k") == []

@@ -29,7 +29,7 @@ def planted(rule, *sides, error=math.nan):
         width = edge / 2 if inside else 0.5
         ends = [middle, middle - width, middle + width]
         shown = [math.exp(v) if rule.scale == "ratio" else v for v in ends]
-        groups.append(claims.Group(f"network {i}", *shown, n=7, own=True, error=error))
+        groups.append(claims.Group(f"network {i}", *shown, n=7, theirs=True, error=error))
     return groups
 
 
@@ -102,7 +102,7 @@ def test_networks_that_can_tell_are_summed_up_the_papers_own_apart():
             groups = [claims.Group("w", 1, 1, 1, 5, verdict=verdict) for verdict in case]
             assert claim.summed_up(groups) == word, case
     rule = REGISTERED["L3"]
-    theirs, ours = planted(rule, 1)[0], replace(planted(rule, -1)[0], own=False)
+    theirs, ours = planted(rule, 1)[0], replace(planted(rule, -1)[0], theirs=False)
     judged = claim.judged(rule, [theirs, ours])
     assert (judged.theirs, judged.ours, judged.verdict) == (YES, NO, YES)
     assert (judged.tally(True), judged.tally(False)) == ("1 yes", "1 no")

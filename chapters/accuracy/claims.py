@@ -3,7 +3,6 @@ that judge these claims.
 """
 
 import functools
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -39,8 +38,8 @@ def slopes(trends):
         name = title(network) + f", smoothing {smoothing:g}" * bool(smoothing)
         if np.isfinite(effect.value):
             note = ALONE * (effect.n == 1)
-            group = difference(name, effect, is_shallue2019(network), note, times=100)
-            groups.append(replace(group, decides=effect.n > 1))
+            theirs = is_shallue2019(network)
+            groups.append(difference(name, effect, theirs, note, 100, decides=effect.n > 1))
     return groups
 
 
@@ -78,7 +77,7 @@ def favoured():
             if ends is not None:
                 points = [100 * end for end in ends]
                 network, theirs = f"{title(name)}, {kind}", is_shallue2019(name)
-                groups.append(interval(network, *points, 1, theirs, "one search"))
+                groups.append(interval(network, points, 1, theirs, "one search"))
     return groups
 
 

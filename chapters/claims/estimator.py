@@ -28,10 +28,10 @@ def ladders(orders: pd.DataFrame) -> dict:
 
     orders: as for `scaling.ladders`.
     """
-    found = scaling.ladders(judging.searches().assign(race=None), orders)
+    every = scaling.ladders(judging.searches().assign(race=None), orders)
     return {
         key: [curve for rung in zip(*pair) for curve in scaling.alike(*rung)]
-        for key, pair in scaling.sparsest(found).items()
+        for key, pair in scaling.sparsest(every).items()
     }
 
 
@@ -49,13 +49,9 @@ def table() -> pd.DataFrame:
     """
     orders = judging.orders()
     # Of a search in two halves, the fewest steps are those of the better half
-    points = (
-        judging.searches()
-        .drop(columns="goal")
-        .merge(orders)
-        .groupby([*scaling.POINT, "goal"], as_index=False)
-    )
-    first = ladders(points[["record", "k1"]].min())
+    points = judging.searches().drop(columns="goal").merge(orders)
+    halves = points.groupby([*scaling.POINT, "goal"], as_index=False)
+    first = ladders(halves[["record", "k1"]].min())
     rows = []
     for key, several in ladders(orders).items():
         fewest = first[key]
@@ -119,8 +115,8 @@ def coverage() -> pd.DataFrame:
                 ]
             )
         pooled = scaling.pooled(effects, lambda key: True)
-        for key, own in effects.items():
-            effect = own if own.n >= scaling.ENOUGH else pooled[key]
+        for key, effect in effects.items():
+            effect = effect if effect.n >= scaling.ENOUGH else pooled[key]
             rows.append([effect.n, last, by, effect.low < np.log(by) < effect.high])
     table = pd.DataFrame(rows, columns=["searches", "ln of the last step", "ratio", "share"])
     return table.pivot_table("share", "searches", ["ln of the last step", "ratio"])

@@ -29,8 +29,8 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     hold, theirs = _summed(claim.theirs for claim in judged.values())
     our_hold, ours = _summed(claim.ours for claim in judged.values())
     earlier = read(HISTORY).values()
-    own = [group for _, group in measured if group.own]
-    own_decided = [group for group in own if group.clear]
+    papers = [group for _, group in measured if group.theirs]
+    papers_decided = [group for group in papers if group.clear]
     return {
         "claims": len(judged),
         "hold": hold,
@@ -40,10 +40,10 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
         "measured": len(measured),
         "able": len(able),
         "decided": len(decided),
-        "own": len(own),
-        "own_decided": len(own_decided),
-        "own_repeated": sum(g.repeated for g in own_decided),
-        **{f"{name}_before": count for name, count in read(BEFORE)["own_rows"].items()},
+        "papers": len(papers),
+        "papers_decided": len(papers_decided),
+        "papers_repeated": sum(g.repeated for g in papers_decided),
+        **{f"{name}_before": count for name, count in read(BEFORE)["papers_rows"].items()},
         "on_digits": sum("digits" in group.name for group in decided),
         "wrong": round((1 - LEVEL) / 2 * len(able)),  # expected by chance, on one side of each test
         "changed": sum(any(c.get("records_known", True) for c in changes) for changes in earlier),

@@ -25,7 +25,7 @@ def text(name: str) -> str:
 
 
 def effect(group, scale: str) -> str:
-    """A network's effect in one line: "MLP on digits: 1.5 (1.2 to 1.8), n = 10, for"."""
+    """A network's effect in one line: "MLP on digits: 1.5 (1.2 to 1.8), n = 10, yes"."""
     if not group.n:
         return f"{group.name}: not measured"
     value, low, high = boxes.numbers(group, scale)

@@ -75,12 +75,12 @@ def timescale():
     "decay are tuned together.",
 )
 def decay_growth():
-    scale, groups = np.log(2), []
-    for name, effects in rates.by_method():
-        if power := effects["decay"]:
-            value, error = (power.value - 1) * scale, power.error * scale
-            groups.append(ratio(name, replace(power, value=value, error=error)))
-    return groups
+    scale = np.log(2)
+    return [
+        ratio(name, replace(power, value=(power.value - 1) * scale, error=power.error * scale))
+        for name, effects in rates.by_method()
+        if (power := effects["decay"])
+    ]
 
 
 # --- adapters -------------------------------------------------------------------------------------

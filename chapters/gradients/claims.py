@@ -131,4 +131,4 @@ def exact_over_gaussian():
     head = timed.attrs["provenance"][0]
     name = f"{head['device']}, PyTorch {head['torch'].partition('+')[0]}"
     note = f"one card, {len(exact)} lengths, {message_costs.CARD.repeats} repeats each"
-    return [interval(name, middle, *ends, 1, note=note, log=True)]
+    return [interval(name, (middle, *ends), 1, note=note, log=True)]

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lib.analysis import scaling
+from lib import forms
 
 SLACK = 1e-9  # examples: what rounding may take from a complete one
 
@@ -53,7 +53,7 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
     for _, points in curves.groupby("curve"):
         if len(points) >= LEAST:
             sizes = points.batch_size
-            line = scaling.fit(sizes, np.log(points.steps))
+            line = forms.fit(sizes, np.log(points.steps))
             if sizes.min() < np.exp(line.log_critical[0]) < sizes.max():
                 parts.append(points.assign(c1=line.c1[0], c2=line.c2[0]))
     return pd.concat(parts[1:] or parts, ignore_index=True)

@@ -53,8 +53,8 @@ def answers(claim) -> dict[str, str]:
         "effects": effects + SCALES[claim.scale]
         if claim.scale in SCALES and effects != "—"
         else "",
-        "theirs": claim.tally(own=True) or "not tested",
-        "ours": claim.tally(own=False) or "not tested",
+        "theirs": claim.tally(theirs=True) or "not tested",
+        "ours": claim.tally(theirs=False) or "not tested",
     }
 
 

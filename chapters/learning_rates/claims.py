@@ -62,7 +62,7 @@ def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
 def _judged(
     trials: pd.DataFrame,
     statistic: Callable[..., float],
-    is_own: Callable[[str], bool],
+    is_theirs: Callable[[str], bool],
     **options,
 ) -> list[Group]:
     """A group per curve of `best_rates`: a statistic of its tables, with the jackknife's error."""
@@ -71,7 +71,7 @@ def _judged(
         effects[key], notes[key] = rates.jackknife(statistic, *tables), note
     whole_range = {key[:2] for key in ranges.whole_curves(trials)}
     whole_range |= {key for key, note in notes.items() if not note}
-    return marked(effects, rows(effects, is_own, lambda key, effect: notes[key]), whole_range)
+    return marked(effects, rows(effects, is_theirs, lambda key, effect: notes[key]), whole_range)
 
 
 def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -198,7 +198,7 @@ def _of_trials(measure: Callable[[pd.DataFrame], Share | None]) -> list[Group]:
         note = f"{least} trials a batch size"
         if (share := measure(searches)) is not None:
             n = int(searches.groupby("batch_size").split.nunique().min())
-            groups.append(interval(title(name), *share, n, is_shallue2019(name), note))
+            groups.append(interval(title(name), share, n, is_shallue2019(name), note))
     return groups
 
 

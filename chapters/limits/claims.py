@@ -34,14 +34,14 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
 )
 def extremes(published_curves):
     curves = {k: c for k, c in families.once(published_curves).items() if k[1] == "sgd"}
-    own = [curve for key, curve in curves.items() if is_shallue2019(key[0])]
+    theirs = [curve for key, curve in curves.items() if is_shallue2019(key[0])]
     several = [curve for curve in curves.values() if curve.n >= scaling.ENOUGH]
-    kinds = {"the paper's own networks": own, "networks of three searches or more": several}
+    kinds = {"the paper's own networks": theirs, "networks of three searches or more": several}
     for whose, networks in kinds.items():
         if len(networks) >= SEVERAL:
             searches, ends = min(curve.n for curve in networks), families.spread(networks)
             note = f"{len(networks)} networks and amounts of data"
-            yield interval(f"{whose}, SGD", *ends, searches, networks is own, note, log=True)
+            yield interval(f"{whose}, SGD", ends, searches, networks is theirs, note, log=True)
 
 
 @finding(

@@ -48,26 +48,22 @@ def as_published(method, rival):
     ends = runs[runs.epoch == runs.epochs]
     errors = ends.pivot(index="seed", columns="compressor", values="test_error")
     gap = 100 * (errors[method] - errors[rival]).dropna()
-    steps = int(ends.step.max())
-    note = f"{number(steps)} steps"
+    note = f"{number(int(ends.step.max()))} steps"
     return [difference("ResNet-20 on CIFAR-10, as published", mean_of(gap), True, note)]
 
 
 def groups(gaps, suffix="", theirs=True):
     """A row per network at the authors' density; theirs: whether training follows the authors."""
-    networks = []
-    for row in message_results.means(gaps[gaps.density == DENSITY]).itertuples():
-        their_own = theirs and row.workload.startswith(SHI2019)
-        networks.append(
-            difference(
-                title(row.workload) + suffix,
-                row.effect,
-                their_own,
-                row.note,
-                decides=not (row.effect.below and row.effect.above),
-            )
+    return [
+        difference(
+            title(row.workload) + suffix,
+            row.effect,
+            theirs and row.workload.startswith(SHI2019),
+            row.note,
+            decides=not (row.effect.below and row.effect.above),
         )
-    return networks
+        for row in message_results.means(gaps[gaps.density == DENSITY]).itertuples()
+    ]
 
 
 def with_power(key, groups):

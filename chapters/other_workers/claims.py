@@ -87,8 +87,7 @@ def met(name, values, note=""):
 
 def recovered(size, values):
     """`met` for halves with recovery, with those without it as a note; values: grouped by arm."""
-    together = values.get_group(parts.RECOVERED)
-    apart = values.get_group(parts.APART)
+    together, apart = map(values.get_group, (parts.RECOVERED, parts.APART))
     note = f"without recovery: {apart.count()} of {len(apart)} searches"
     return met(f"{parts.RECOVERED}, batches of {size:,}", together, note)
 

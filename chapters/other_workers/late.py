@@ -15,6 +15,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from lib import forms
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.page import charts, tips
@@ -90,7 +91,7 @@ def floor(staleness: int) -> float:
 def predicted(points: pd.DataFrame, staleness: int, sizes: np.ndarray) -> np.ndarray:
     """Steps of plain SGD [n] at `sizes` [n], from the curve without delay: c1/B + `floor` c2."""
     timely = points[points.staleness == 0]
-    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
+    fit = forms.fit(timely.batch_size, np.log(timely.steps))
     return fit.c1[0] / sizes + floor(staleness) * fit.c2[0]
 
 

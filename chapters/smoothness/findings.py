@@ -52,7 +52,7 @@ def findings(paths: pd.DataFrame, claim: Claim) -> dict:
     most = ratios.groupby(["workload", "algorithm"]).sparsity.transform("max")
     theirs = ratios.workload.map(is_lee2021).astype(bool)
     digits = ratios[(ratios.sparsity == most) & ~theirs]
-    effects = [group.effect for group in claim.measured if not group.own]
+    effects = [group.effect for group in claim.measured if not group.theirs]
     return {
         "digits_smoother": int((digits.lipschitz <= 1).sum()),
         "digits_paths": len(digits),

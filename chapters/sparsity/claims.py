@@ -43,15 +43,14 @@ def steps_over_dense(curves):
         ratios[key] = scaling.steps_ratio(*pair).set_index("batch_size").effect
         error = np.mean([effect.error**2 for effect in ratios[key]]) ** 0.5
         typical[key] = replace(ratios[key].iloc[0], error=float(error))
-    least = {}
+    sizes, least = {}, {}
     for key, effect in pooled_images(typical).items():
         scatter = {"error": effect.error, "freedom": effect.freedom}
         costs = ratios[key]
         if effect is not typical[key]:
             costs = costs.map(lambda cost: replace(cost, **scatter))  # noqa: B023, called at once
-        least[key] = min(costs.items(), key=lambda item: item[1].low)
-    lows = {key: effect for key, (_, effect) in least.items()}
-    return rows(lows, is_lee2021, lambda key, _: f"batch size {least[key][0]:,}")
+        sizes[key], least[key] = min(costs.items(), key=lambda item: item[1].low)
+    return rows(least, is_lee2021, lambda key, _: f"batch size {sizes[key]:,}")
 
 
 @claim(
@@ -84,15 +83,15 @@ def critical_with_momentum(ladders, summary, searches):
 
 def _compared(effects, summary, searches):
     """A row per network and method; in its note, both critical batch sizes at the goal."""
-    known = summary.set_index(scaling.CURVE)
+    read = summary.set_index(scaling.CURVE)
 
     def critical(key):
-        row = known.loc[key]
+        row = read.loc[key]
         return f"{row.critical:,.0f}" if row.identified else "outside the sizes measured"
 
     def sizes(key, _):
         pruned, dense = critical(key), critical(scaling.dense_key(key))
-        return f"C at {100 * known.goal[key]:g} % error, on all sizes: {pruned}, dense {dense}"
+        return f"C at {100 * read.goal[key]:g} % error, on all sizes: {pruned}, dense {dense}"
 
     groups = rows(effects, is_lee2021, sizes)
     return marked(effects, groups, ranges.whole_curves(searches))

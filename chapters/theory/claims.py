@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lib import forms
 from lib.analysis import ranges, scaling
 from lib.claims.claim import claim, finding, interval
 from lib.claims.names import REPEATS, curve_title, is_lee2021, marked, rows
@@ -33,9 +34,7 @@ def departure_from_form(curves, searches):
     groups = [
         interval(
             curve_title(key),
-            row.depart,
-            row.depart_low,
-            row.depart_high,
+            (row.depart, row.depart_low, row.depart_high),
             row.searches,
             is_lee2021(row.workload),
             tested(row),
@@ -59,11 +58,11 @@ def power(curve):
     """
     logs = curve.logs.where(~curve.missed).dropna().to_numpy()
     places = np.log(curve.sizes)
-    bend = scaling.fit(curve.sizes, curve.means).bend[0]
+    bend = forms.fit(curve.sizes, curve.means).bend[0]
     shapes = np.stack([-places / 2, np.maximum(bend - places, 0.0)])
-    losses = scaling.fit(curve.sizes, shapes).loss / len(places)  # mean squares
+    losses = forms.fit(curve.sizes, shapes).loss / len(places)  # mean squares
     departs = [0.0, *np.sqrt(losses)]
-    return tuple(scaling.power_of_form(logs, depart, np.log(ALLOWED)) for depart in departs)
+    return tuple(forms.power_of_form(logs, depart, np.log(ALLOWED)) for depart in departs)
 
 
 @finding(
@@ -79,11 +78,9 @@ def power(curve):
 def critical_over_noise(published_curves):
     followed = tracks.every()
     scales = tracks.noise_scales(followed[followed.sparsity == 0])
-    effects = {}
-    notes = {}
+    effects, notes = {}, {}
     for key, curve in published_curves.items():
-        along = scales[scales.workload == key[0]]
-        along = along[along.algorithm == key[1]]
+        along = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
         # Each of a search of its own
         by_size = np.log(along.noise_scale).groupby(along.batch_size).mean()
         if len(by_size):

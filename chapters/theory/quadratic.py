@@ -9,6 +9,7 @@ import pandas as pd
 
 from chapters.theory.experiments import SPECTRA
 from chapters.theory.noisy_quadratic import Model, best, power_law, steps
+from lib import forms
 from lib.analysis import rates, scaling
 from lib.claims import Finding, Group
 from lib.claims.judging import kept
@@ -81,7 +82,7 @@ def searched(model: Model, replicate: int) -> pd.DataFrame:
 def compared(model: Model) -> pd.DataFrame:
     """A table of a model's searches beside its exact curve, a row per quantity."""
     truth = curve(model, SIZES, FINE)
-    line = scaling.fit(truth.batch_size, np.log(truth.steps))
+    line = forms.fit(truth.batch_size, np.log(truth.steps))
     # Where the exact curve's elasticity is one half; this needs no fit
     sizes = np.log(truth.batch_size)
     slope = np.gradient(np.log(truth.steps), sizes)
@@ -108,7 +109,7 @@ def compared(model: Model) -> pd.DataFrame:
 
 def _log_line(points: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """ln of c1 and c2 [k, 2], from batch sizes [m] and ln K* [k, m]."""
-    line = scaling.fit(*points)
+    line = forms.fit(*points)
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
 

@@ -191,8 +191,7 @@ def _at_best(trials: pd.DataFrame, algorithm: str, work: Workload) -> pd.DataFra
     hardest = next((name for name in steps if trials[name].notna().any()), None)
     if hardest is None:
         return trials
-    fitted = surface.fit(trials, [hardest])
-    factors = fitted.at_best(trials)
+    factors = surface.fit(trials, [hardest]).at_best(trials)
     return trials.assign(**{name: trials[name] * factors for name in ["steps", *steps]})
 
 
@@ -203,8 +202,7 @@ def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
     trials: a table from `lib.records.results.read`.
     """
     keys = [*scaling.CURVE, "batch_size"]
-    heads = pd.DataFrame([*trials.attrs["provenance"]])
-    heads = heads[heads.trial_steps > 0]
+    heads = pd.DataFrame([*trials.attrs["provenance"]]).query("trial_steps > 0")
     heads = heads.assign(wall_s=heads.wall_s.clip(lower=LEAST))
     heads = heads.groupby(keys)[["wall_s", "trial_steps"]].sum()
     return (heads.wall_s / heads.trial_steps).rename("seconds").reset_index()

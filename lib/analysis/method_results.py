@@ -33,8 +33,8 @@ def compared(*more: Study) -> pd.DataFrame:
     rows = scaling.at_goals(results.of_searches(study))
     planned = map(plans.study, plans.WHICH)
     missing = dict.fromkeys(search for which in planned for search in results.missing(which))
-    planned_count = len(study.searches) + len(missing)
-    rows.attrs.update(missing=store.Shared(missing), cells_planned=planned_count)
+    count = len(study.searches) + len(missing)
+    rows.attrs.update(missing=store.Shared(missing), cells_planned=count)
     return rows
 
 
@@ -81,9 +81,7 @@ def between(
 # --- time -----------------------------------------------------------------------------------------
 
 
-TIMED = """
-workload algorithm batch_size dearer time time_low time_high
-""".split()
+TIMED = "workload algorithm batch_size dearer time time_low time_high".split()
 
 
 def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:

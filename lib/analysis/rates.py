@@ -14,8 +14,8 @@ import pandas as pd
 
 from lib import forms
 from lib.analysis.scaling import POINT, Effect
+from lib.records.searches import WINDOW
 
-WINDOW = 2  # trials within so many times the fewest steps do well; a search must last as long
 SIZES = 5  # the fewest batch sizes for which each is left out in turn
 # Ranges tried for the power rule, and for the free exponent
 POWERS, EXPONENTS = (-1.0, 2.0), (0.1, 3.0)
@@ -117,8 +117,8 @@ def bend(logs: pd.Series) -> float:
     """ln b of 1 + b/B fitted to ln K* or minus ln of the rates, by batch size: ln C, ln B_eta.  NaN
     counts for nothing, as of a size that only one search has, where that is left out.
     """
-    known = logs.dropna()
-    return forms.fit(known.index.to_numpy(float), known.to_numpy()).bend[0]
+    logs = logs.dropna()
+    return forms.fit(logs.index.to_numpy(float), logs.to_numpy()).bend[0]
 
 
 def log_rho(rates: pd.DataFrame, steps: pd.DataFrame) -> float:

@@ -16,7 +16,8 @@ import pandas as pd
 from scipy.optimize import least_squares
 from scipy.special import expit, log_ndtr, stdtrit
 
-LEVEL = 0.9
+from lib.analysis.scaling import LEVEL
+
 # Indices of parameters: ln C, ln r∞, ln ρ, q, then ln c2 of every goal, then the departure of ln K*
 # from the law at every batch size
 BEND, RATE, RATIO, POWER, FLOORS = range(5)

@@ -13,7 +13,7 @@ The earlier forms of rules are in `chapters/claims/history.yaml`.
     )
     def critical_over_dense(curves):
         ...
-        return [ratio(title, effect, own=True), ...]
+        return [ratio(title, effect, theirs=True), ...]
 
 A claim's function is called with what its parameters name (`lib.claims.judging.PROVIDED`) and
 returns a `Group` per network.
@@ -53,7 +53,7 @@ class Group:
         effect, low, high: as printed, with the ends of the 90 % interval or of `Finding.ends`; 0 or
             inf (for a ratio), -inf or inf (else) if there is no bound.
         n: independent searches, or other independent repeats; 0 if nothing is measured.
-        own: whether the network is one of the paper's.
+        theirs: whether the network is one of the paper's.
         error, freedom: standard error and its degrees of freedom on the scale of `Finding.inner`.
         note: what a reader should know about this row: "a bound: the best rate lies at an edge".
         decides: False if the row cannot bear a verdict, for the reason in its note.
@@ -68,7 +68,7 @@ class Group:
     low: float
     high: float
     n: int
-    own: bool = False
+    theirs: bool = False
     error: float = math.nan
     freedom: float = math.inf
     note: str = ""
@@ -86,44 +86,42 @@ class Group:
         return self.n >= scaling.ENOUGH
 
 
-def ratio(name: str, effect: Effect, own: bool = False, note: str = "", **more) -> Group:
+def ratio(name: str, effect: Effect, theirs: bool = False, note: str = "", **more) -> Group:
     """The group of a ratio whose logarithm was estimated; more: further fields."""
     row = effect.row().values()
-    return Group(name, *row, effect.n, own, effect.error, effect.freedom, note, **more)
+    return Group(name, *row, effect.n, theirs, effect.error, effect.freedom, note, **more)
 
 
 def difference(
-    name: str, effect: Effect, own: bool = False, note: str = "", times: float = 1.0, **more
+    name: str, effect: Effect, theirs: bool = False, note: str = "", times: float = 1.0, **more
 ) -> Group:
     """The group of a difference; times: 100 to print a share's difference as points."""
     ends = (times * v for v in effect.row(log=False).values())
     error = times * effect.error
-    return Group(name, *ends, effect.n, own, error, effect.freedom, note, **more)
+    return Group(name, *ends, effect.n, theirs, error, effect.freedom, note, **more)
 
 
 def interval(
     name: str,
-    effect: float,
-    low: float,
-    high: float,
+    ends: tuple[float, float, float],
     n: int,
-    own: bool = False,
+    theirs: bool = False,
     note: str = "",
     log: bool = False,
     **more,
 ) -> Group:
-    """The group of an interval of which only the ends are known; its error follows from its width,
-    as if normal.
+    """The group of an effect and the ends of its interval; its error follows from the width, as if
+    normal.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        width = np.diff(np.log([low, high]) if log else [low, high]).item()
+        width = np.diff(np.log(ends[1:]) if log else ends[1:]).item()
     error = width / 2 / ndtri(0.5 + LEVEL / 2) if math.isfinite(width) else math.inf
-    return Group(name, effect, low, high, int(n), own, error, note=note, **more)
+    return Group(name, *ends, int(n), theirs, error, note=note, **more)
 
 
 def share(name: str, met: int, of: int, note: str = "") -> Group:
     """The group of a share of independent repeats, with Wilson's interval."""
-    return interval(name, *scaling.share(met, of), of, note=note)
+    return interval(name, scaling.share(met, of), of, note=note)
 
 
 def unmeasured(name: str, note: str = "not measured") -> Group:
@@ -206,12 +204,12 @@ class Claim(Finding):
     @property
     def theirs(self) -> str:
         """The verdict on the paper's networks together."""
-        return summed_up(g for g in self.groups if g.own)
+        return summed_up(g for g in self.groups if g.theirs)
 
     @property
     def ours(self) -> str:
         """The verdict on all other networks together."""
-        return summed_up(g for g in self.groups if not g.own)
+        return summed_up(g for g in self.groups if not g.theirs)
 
     @property
     def verdict(self) -> str:
@@ -219,9 +217,9 @@ class Claim(Finding):
         clear = self.theirs not in (UNTESTED, UNCLEAR)
         return self.theirs if clear or self.ours == UNTESTED else self.ours
 
-    def tally(self, own: bool | None = None) -> str:
-        """Numbers of networks: "3 yes, 1 no, 2 unclear"; own: only the paper's, or only others."""
-        groups = [g for g in self.measured if own is None or g.own == own]
+    def tally(self, theirs: bool | None = None) -> str:
+        """Numbers of networks: "3 yes, 1 no, 2 unclear"; theirs: only the paper's, or others."""
+        groups = [g for g in self.measured if theirs in (None, g.theirs)]
         counts = Counter(g.verdict for g in groups)
         words = [f"{counts[v]} {v}" for v in (YES, NO, UNCLEAR, SHOWN) if counts[v]]
         return ", ".join(words)

@@ -61,10 +61,8 @@ def _kept(compute: Callable[[], pd.DataFrame]) -> Callable[[], pd.DataFrame]:
     return table
 
 
-CRITICAL = """
-workload algorithm pruning sparsity goal range sizes replicates critical critical_low critical_high
-identified
-""".split()
+MEASURED = "range sizes replicates critical critical_low critical_high identified"
+CRITICAL = [*scaling.CURVE, "goal", *MEASURED.split()]
 
 
 @_kept
@@ -99,9 +97,7 @@ def gathered(*more: Study) -> Study:
     return replace(study, searches=(*compared, *others))
 
 
-COLLAPSED = """
-workload algorithm pruning sparsity goal batch_size value at level replicates
-""".split()
+COLLAPSED = [*scaling.CURVE, *"goal batch_size value at level replicates".split()]
 
 
 @_kept
@@ -198,12 +194,9 @@ def measured_again() -> dict[str, int]:
     from lib.probes import replays  # slow to import
 
     rows = replays.every().dropna(subset=["recorded", "again"], how="all")
-    digits = rows.workload.str.startswith("digits")
-    counts = {}
-    for name, part in {"on_digits": rows[digits], "on_images": rows[~digits]}.items():
-        counts[name] = len(part)
-        counts[f"same_{name}"] = int(part.equal_result.sum())
-    return counts
+    where = rows.workload.str.startswith("digits").map({True: "on_digits", False: "on_images"})
+    same = rows.equal_result.groupby(where).agg(["size", "sum"]).astype(int)
+    return same["size"].to_dict() | same["sum"].add_prefix("same_").to_dict()
 
 
 def effects(claim: Finding) -> str:

@@ -69,8 +69,7 @@ def _digest() -> str:
     # Nothing of readers' own workloads is cached
     book = (f for f in files if f.is_file() and not f.is_relative_to(DATA / "own"))
     stamps = [(str(file), stamp(file)) for file in book]
-    beside = filter(Path.is_file, ROOT.glob("chapters/*/*.*"))
-    chapters = [file.read_bytes() for file in sorted(beside)]
+    chapters = [f.read_bytes() for f in sorted(ROOT.glob("chapters/*/*.*")) if f.is_file()]
     return hashlib.sha256(f"{code(['**/*.py'])} {chapters} {stamps}".encode()).hexdigest()[:16]
 
 

@@ -43,18 +43,18 @@ def curve_title(key: tuple) -> str:
 
 def rows(
     effects: Mapping[tuple, Effect | None],
-    own: Callable[[str], bool] = lambda workload: False,
+    is_theirs: Callable[[str], bool] = lambda workload: False,
     note: Callable[[tuple, Effect], str] = lambda key, effect: "",
 ) -> list[Group]:
     """A row per curve that has an effect, as a ratio.
 
     Args:
         effects: by key (workload, algorithm, ...).
-        own: whether a workload is one of the paper's.
+        is_theirs: whether a workload is one of the paper's.
         note: for a key and its effect.
     """
     return [
-        ratio(curve_title(key), effect, own(key[0]), note(key, effect))
+        ratio(curve_title(key), effect, is_theirs(key[0]), note(key, effect))
         for key, effect in effects.items()
         if effect is not None
     ]

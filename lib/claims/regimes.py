@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from lib import forms
 from lib.analysis import ranges, scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.claims.claim import Group, difference
@@ -42,7 +43,9 @@ def margin(key: tuple, curve: Curve) -> Group:
     steep = replace(first, value=first.value - PERFECT)
     flat = replace(last, value=FLOOR - last.value, below=last.above, above=last.below)
     nearer = min(steep, flat, key=lambda effect: effect.value)
-    note = elasticity_note(first, last)
+    words = "{:.2f} ({:.2f} to {:.2f})"
+    ends = (words.format(*effect.row(log=False).values()) for effect in (first, last))
+    note = "exponent {} at first, {} at last".format(*ends).replace("-", "−")
     shares = power(curve, first, last)
     group = difference(curve_title(key), nearer, is_lee2021(key[0]), note, power=shares)
     low = min(steep.low, flat.low)
@@ -57,7 +60,7 @@ def power(curve: Curve, first: Effect, last: Effect) -> tuple[tuple[float, float
     """
     random = np.random.default_rng(0)
     ends = np.log(curve.sizes[[0, -1]])
-    [bend] = scaling.fit(curve.sizes, curve.means).bend
+    [bend] = forms.fit(curve.sizes, curve.means).bend
     bend = bend if ends[0] < bend < ends[1] else ends.mean()
     line = np.log1p(np.exp(bend) / curve.sizes)[None]
     made = [elasticities((curve.sizes, line))[0], np.full(2, STRAIGHT), np.zeros(2)]
@@ -67,13 +70,6 @@ def power(curve: Curve, first: Effect, last: Effect) -> tuple[tuple[float, float
         low, high = np.min([scaling.drawn(*margin, random) for margin in margins], axis=0)
         shares.append((float(np.mean(low > 0)), float(np.mean(high < 0))))
     return tuple(shares)
-
-
-def elasticity_note(first: Effect, last: Effect) -> str:
-    """Both exponents with their intervals, in words."""
-    words = "{:.2f} ({:.2f} to {:.2f})"
-    ends = (words.format(*effect.row(log=False).values()) for effect in (first, last))
-    return "exponent {} at first, {} at last".format(*ends).replace("-", "−")
 
 
 def elasticities(curve: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

@@ -45,7 +45,7 @@ def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
 def _claim(c) -> Html:
     source = c.source if c.read in c.source else f"{c.source}; {READ[c.read]}"
     judged = hasattr(c, "rule")
-    groups = sorted(c.groups, key=lambda group: not group.own)
+    groups = sorted(c.groups, key=lambda group: not group.theirs)
     rows = [(g, mark(g), numbers(g, c.scale, _digits(g, c))) for g in groups]
     summary = c.tally() if judged else f"{len(c.measured)} rows"
     measured = (

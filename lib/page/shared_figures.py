@@ -88,7 +88,7 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
     """
     rows = pd.DataFrame(
         {
-            "row": f"{'★ ' * g.own}{words}{g.name}",
+            "row": f"{'★ ' * g.theirs}{words}{g.name}",
             "effect": g.effect,
             "effect_low": g.low,
             "effect_high": g.high,

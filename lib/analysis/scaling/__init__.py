@@ -7,7 +7,6 @@ unit is the search.
 from lib.analysis.scaling.curve import (
     ENOUGH,
     LEVEL,
-    AdaptiveCurve,
     Curve,
     Effect,
     alike,
@@ -40,12 +39,10 @@ from lib.analysis.scaling.steps import (
     at_goal,
     at_goals,
     best_of_k,
-    best_of_k_pmf,
     curve_names,
     fitting,
     goal,
     goals,
-    kind_of,
     steps_to_result,
 )
 from lib.analysis.scaling.table import (
@@ -62,8 +59,4 @@ from lib.analysis.scaling.table import (
     tests_of_form,
     with_partner,
     with_perfect,
-)
-from lib.forms import (
-    fit,
-    power_of_form,
 )

@@ -118,11 +118,11 @@ class Curve:
         met_sizes, met_searches = met.any(0), met.any(1)
         size_means = np.ma.masked_where(~met, logs).mean(0).filled(np.nan)
         size_means = np.where(met_sizes, size_means, np.fmax.reduce(logs))
-        known = ~np.isnan(size_means)
-        if not known.all():  # these searches lack some sizes
-            others = forms.fit(self.sizes[known], size_means[known])
+        searched = ~np.isnan(size_means)
+        if not searched.all():  # these searches lack some sizes
+            others = forms.fit(self.sizes[searched], size_means[searched])
             fitted = others.log_steps(self.sizes)[0]
-            size_means = np.where(known, size_means, fitted)
+            size_means = np.where(searched, size_means, fitted)
         levels = np.zeros((len(logs), 1))  # of searches
         spread = self.scatter
         freedom = met.sum() - met_sizes.sum() - (met_searches.sum() - 1)

@@ -69,9 +69,13 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The table with `steps` and `goal` set to another goal.  Raises ValueError if it is not on the
     ladder.
     """
+    return trials.assign(steps=_steps_to(trials, goal), goal=goal)
+
+
+def _steps_to(trials: pd.DataFrame, goal: float) -> pd.Series:
     column = f"steps@{goal:g}"
     require(column in trials, "goal", goal, [f"{error:g}" for error in goals(trials)])
-    return trials.assign(steps=trials[column], goal=goal)
+    return trials[column]
 
 
 def at_goals(trials: pd.DataFrame, wanted: dict[str, float] | None = None) -> pd.DataFrame:
@@ -85,9 +89,7 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float] | None = None) -> pd
     moved = errors != trials.goal
     steps = trials.steps.astype(float)
     for error in errors[moved].unique():
-        column = f"steps@{error:g}"
-        require(column in trials, "goal", error, [f"{met:g}" for met in goals(trials)])
-        steps = steps.where(~moved | (errors != error), trials[column])
+        steps = steps.where(~moved | (errors != error), _steps_to(trials, error))
     return trials.assign(steps=steps, goal=errors)
 
 

@@ -45,9 +45,7 @@ def with_perfect(curves: pd.DataFrame) -> pd.DataFrame:
 
 # --- curves in a row each -------------------------------------------------------------------------
 
-ABOUT = """
-goal sizes replicates c1 c2 critical critical_low critical_high identified
-""".split()
+ABOUT = "goal sizes replicates c1 c2 critical critical_low critical_high identified".split()
 
 
 def by_curve(rows: Iterable[tuple[tuple, dict]], columns: list[str]) -> pd.DataFrame:
