@@ -23,7 +23,7 @@ FLATTENS = (
 )
 
 
-def asked_for(trials: pd.DataFrame, chosen: Any) -> pd.DataFrame:
+def selected(trials: pd.DataFrame, chosen: Any) -> pd.DataFrame:
     """The trials that a page's parameters select; with `replicates`, so many searches a point."""
     curves = (trials.workload == chosen.workload) & (trials.algorithm == chosen.algorithm)
     sizes = trials.batch_size.isin(chosen.batch_sizes)
@@ -70,7 +70,7 @@ def findings(
         "moved": len(goals),
         "raised": sum(group.low > 1 for group in methods),
         "compared": len(methods),
-        **_savings(asked_for(trials, chosen), lines),
+        **_savings(selected(trials, chosen), lines),
     }
 
 
