@@ -86,7 +86,7 @@ def favoured():
     "Larger batches do not cost accuracy (here: 0.2 points a doubling)",
     paper="There is no evidence that larger batch sizes degrade out-of-sample performance.",
     source="Shallue et al. 2019, abstract",
-    rule="On a network, where all batch sizes had steps enough, test error rises by less than 0.2 points with every doubling.",
+    rule="On a network, where all batch sizes had enough steps, test error rises by less than 0.2 points with every doubling.",
     below=PER_DOUBLING,
     scale="points a doubling",
 )

@@ -52,7 +52,7 @@ TIMESCALE = {"source": "Bergsma et al. 2025, abstract, in our words"}
 @finding(
     "W2",
     "The timescale of weight decay stays where it is",
-    paper="The timescale that rate, decay and batch make together depends on the data for each "
+    paper="The timescale that rate, decay and batch make together depends on the data per "
     "parameter. (Tested: to within a factor of two.)",
     **TIMESCALE,
     shown="The timescale of the best trials with decay at a batch of 256 over that at 16.",
@@ -104,7 +104,7 @@ def tolerance():
 @finding(
     "C2",
     "A higher rank tolerates no larger batches",
-    paper="Raising the rank does not mitigate that large batches hurt LoRA. (Here: critical batch "
+    paper="Raising the rank does not offset what large batches cost LoRA. (Here: critical batch "
     "sizes.)",
     **LORA,
     shown="The critical batch size over that at rank 1, to 2.5 nats, from batch sizes that "

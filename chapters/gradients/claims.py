@@ -113,22 +113,22 @@ def bounds():
 @claim(
     "T6",
     "Gaussian-k selects much faster on an H100",
-    paper="Gaussian-k selects in a fraction of the time of exact Top-k on a card. (Theirs: a V100 of 2019. Here: under half.)",
+    paper="Gaussian-k selects in a fraction of the time of exact Top-k on a GPU. (Theirs: a V100 of 2019. Here: under half.)",
     source=ABSTRACT,
     ends="range",
-    rule="On a card, PyTorch's exact Top-k takes over twice the time of Gaussian-k on normal vectors of 16 million entries or "
+    rule="On a GPU, PyTorch's exact Top-k takes over twice the time of Gaussian-k on normal vectors of 16 million entries or "
     "more: the median over lengths. Its interval is the range over repeats.",
     above=2.0,
 )
 def exact_over_gaussian():
     timed = timings.results(message_costs.CARD)
     if not len(timed):
-        return [unmeasured("a graphics processor")]
+        return [unmeasured("a GPU")]
     long = timed[timed.d >= 2**24].set_index("d")
     exact, gaussian = (long[long.compressor == name] for name in ("torch.topk", "gaussian-k"))
     middle = (exact.seconds / gaussian.seconds).astype(float).median()
     ends = (exact.low / gaussian.high).min(), (exact.high / gaussian.low).max()
     head = timed.attrs["provenance"][0]
     name = f"{head['device']}, PyTorch {head['torch'].partition('+')[0]}"
-    note = f"one card, {len(exact)} lengths, {message_costs.CARD.repeats} repeats each"
+    note = f"one GPU, {len(exact)} lengths, {message_costs.CARD.repeats} repeats each"
     return [interval(name, (middle, *ends), 1, note=note, log=True)]

@@ -93,7 +93,7 @@ METHODS = {  # by compressor
     "redsync": ("RedSync", charts.ORANGE),
     "rand-k": ("Rand-k", charts.PURPLE),
 }
-DEVICES = ("one core", "a graphics processor")
+DEVICES = ("one core", "a GPU")
 
 
 def operators(*timed: pd.DataFrame) -> alt.LayerChart:

@@ -146,8 +146,8 @@ def bends(trials):
     source="McCandlish et al. 2018",
     ends="least to most",
     read="summary",
-    shown="With SGD, by what factor best rates differ from those that one at batch size 64, C, and "
-    "ρ of other networks give: root mean square over batch sizes, the least, and the most.",
+    shown="With SGD, the factor between best rates and those predicted from one at batch size 64, C, and "
+    "other networks' ρ: root mean square over batch sizes, the least, and the most.",
 )
 def predicted():
     tables = measured.on_record()[measured.DEFINED]

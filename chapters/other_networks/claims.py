@@ -75,8 +75,8 @@ FIELDS = {"source": "Ingrosso and Goldt 2022, abstract"}
     "R1",
     "Structure beyond pairs localises receptive fields",
     **FIELDS,
-    paper="Local structure of higher order, which Gaussian inputs lack, triggers fields that are "
-    "local.",
+    paper="Local structure of higher order, which Gaussian inputs lack, triggers local receptive "
+    "fields.",
     shown="Participation of fields at the goal over that on Gaussian inputs, in the mean "
     "over batch sizes.",
 )

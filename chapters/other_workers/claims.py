@@ -17,7 +17,7 @@ from lib.wording import named
 @finding(
     "A1",
     "Stale gradients slow every training method",
-    paper="Stale gradients slow convergence down, by how much differs between training methods.",
+    paper="Stale gradients slow convergence down; by how much differs between training methods.",
     source="Dai et al. 2018",
     read="summary",
     shown="Steps with gradients seven steps late over those with timely ones, in the mean "
@@ -33,8 +33,8 @@ def late_over_timely():
     paper="Momentum and Adam suffer more from stale gradients than SGD does.",
     source="Dai et al. 2018",
     read="summary",
-    shown="By how much seven steps of delay multiply a method's steps, over what they do "
-    "with SGD.",
+    shown="The factor by which seven steps of delay multiply a method's steps, over that "
+    "for SGD.",
 )
 def beside_sgd():
     return _late(METHODS[1:], ((WORK, "sgd", "fixed", late.JUDGED),))

@@ -38,7 +38,7 @@ def example() -> tuple[decide.Points, pd.Series]:
 def on_gpu() -> tuple[decide.Points, pd.Series]:
     """The same for searches on a GPU, with the times of their steps."""
     rows = searches.table().query(f"{GPU} and not device.str.startswith('cpu')")
-    rows = boxes.some(rows.drop_duplicates("record"), "searches on a graphics processor")
+    rows = boxes.some(rows.drop_duplicates("record"), "searches on a GPU")
     times = zip(rows.batch_size, rows.core_seconds / rows.trial_steps)
     return list(times), boxes.some(front.critical().query(GPU), "searches").iloc[0]
 

@@ -27,7 +27,7 @@ REPEATS = (
 # For rules on ratios of critical batch sizes
 LADDER = (
     "The ratio is the geometric mean of four, on shared searches: from the first 2 trials to meet "
-    "the goal, and the first 5, 10 and 10 to meet the next easier ones; in races, of the first."
+    "the goal, and the first 5, 10 and 10 to meet the next easier ones; in races, the first alone."
 )
 
 
@@ -71,7 +71,7 @@ def marked(
     kept = []
     for key, group in zip(keys, groups, strict=True):
         if key[1] in WITH_MOMENTUM and key not in whole:
-            note = "; ".join(filter(None, [group.note, "momentum from 0.9 on alone"]))
+            note = "; ".join(filter(None, [group.note, "momentum only from 0.9 on"]))
             group = replace(group, note=note, decides=False)
         kept.append(group)
     return kept
