@@ -128,10 +128,7 @@ def run(chosen: argparse.Namespace) -> None:
 
     with stoppable(kept, chosen.again, chosen.minutes):
         _say(name, experiment)
-        try:
-            experiment.run(jobs=chosen.jobs)
-        except BookError as error:
-            sys.exit(str(error))
+        experiment.run(jobs=chosen.jobs)
     if study:
         print(_searched())
 
@@ -258,9 +255,12 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command given on the command line."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    chosen = parser().parse_args(arguments)
-    chosen.again = shlex.join(["python", "-m", "lib", *arguments])
-    chosen.call(chosen)
+    try:
+        chosen = parser().parse_args(arguments)
+        chosen.again = shlex.join(["python", "-m", "lib", *arguments])
+        chosen.call(chosen)
+    except BookError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

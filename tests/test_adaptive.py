@@ -15,6 +15,7 @@ from lib.engine import checkpoint
 from lib.measuring import sweeps
 from lib.records import store
 from lib.records.store import record
+from lib.workloads import models
 
 SIZES = np.repeat([4.0, 16, 64, 256, 1024], 6)
 GOALS = (0.04, 0.05, 0.06, 0.08, 0.1)  # of the digits
@@ -68,6 +69,11 @@ def test_trainings_that_were_given_up_are_no_fast_ones():
     values = [trainings(random, limit=1.05).steps([64])[0, 0] for _ in range(30)]
     # The half that met the goal by then took exp(-0.2) of the steps on average
     assert np.exp(np.mean(np.log(values))) == pytest.approx(law(64), rel=0.08)
+
+
+def test_a_race_of_which_one_rate_is_left_goes_on(monkeypatch):
+    Simulated(monkeypatch, rate=8e-4)
+    assert len(adaptive.run(plan(), 30.0).met()) > 20
 
 
 def test_where_trainings_diverge_the_best_rate_lies_below():
@@ -323,7 +329,7 @@ def test_its_records_alone_give_steps_time_and_price(short, tmp_path):
     met = table[table.met > 0]
     assert searched.batch_size.tolist() == met.batch_size.tolist()
     assert trials.steps.equals(trials[f"steps@{trials.goal.iloc[0]:g}"])  # at the best rate
-    parameters = hardware_tables.parameters(plan.work.name)
+    parameters = models.parameter_count(plan.work.network())
     assert parameters == 4 * 16 + 16 + 16 * 2 + 2
     machine = hardware.Hardware(devices=4, bandwidth=1e9, price=2.0)
     rows, curves = searched.assign(parameters=parameters), scaling.curves(trials, least=1)

@@ -62,7 +62,7 @@ KINDS = {
                             max_steps=60)""",
     "multi-label": """
         def task():
-            z = (x[:, :3] > 0).float()
+            z = (x[:, :3] > 0).long()
             return Training(lambda: mlp(outputs=3), train=(x[:80], z[:80]), loss="multi-label",
                             validation=(x[80:], z[80:]), **usual)""",
     "one logit": """
@@ -334,8 +334,9 @@ def test_rows_are_told_apart_by_any_part_of_them():
 def test_the_commonest_answer_is_of_all_labels_of_an_example_and_of_targets_asked_for():
     labels = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     tokens = torch.tensor([[1, 2, kinds.IGNORED], [1, 3, kinds.IGNORED]])
-    constant = kinds.READY["accuracy"].constant
+    constant, spread = kinds.READY["accuracy"].constant, kinds.READY["mae"].constant
     assert (constant(labels), constant(tokens)) == (pytest.approx(2 / 3), 0.5)
+    assert spread(torch.tensor([0.0, 0, 0, 10])) == 2.5  # of the median
 
 
 def test_a_position_without_a_target_does_not_count():
@@ -345,6 +346,7 @@ def test_a_position_without_a_target_does_not_count():
     out, y = torch.randn(40, 5, 6, requires_grad=True), ids.clone()
     y[:, 3:] = kinds.IGNORED
     assert torch.equal(loss(out, y), loss(out[:, :3], ids[:, :3]))
+    assert not kinds.classifies(Training(None, data := (out, y[:, 4]), data, (0.1,)))
     none = loss(out, torch.full_like(ids, kinds.IGNORED))
     assert none == 0 and not torch.autograd.grad(none, out)[0].any()
 
@@ -676,13 +678,12 @@ def test_what_is_removed_stays_removed(write, method):
         ({"algorithm": "torch.optim:AdamW(lr=1..0.1)"}, "algorithm: .*high: 0.1 is not allowed"),
         ({"algorithm": "torch.optim:AdamW(eps=1e-8"}, "form: 'AdamW.eps=1e-8' is not allowed"),
         ({"algorithm": "torch.optim:AdamW(lr=1,lr=2)"}, "argument: 'lr' is not .* set once"),
-        ({"algorithm": "torch.optim:LBFGS"}, "kind: 'LBFGS' is not allowed; it must be a class"),
+        ({"workload": "cifar-10-resnet-8", "algorithm": "torch.optim:AdamW"}, "where rates decay"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused_with_what_to_do(write, fields, message):
-    name = write(KINDS[FIRST])
     with pytest.raises(ValueError, match=message):
-        Search(name, 8, **fields)
+        Search(**{"workload": write(KINDS[FIRST]), "batch_size": 8} | fields)
 
 
 EXAMPLES = {

@@ -172,8 +172,8 @@ def test_a_pages_findings_are_json_even_where_they_are_without_bound():
 
 
 def test_a_rerun_as_a_page_shows_formulas_without_a_network():
-    text = prose.say(r"A $K^\star(B)$ of `$5`, $a < b$ and $$c_1/c_2$$; it costs $5 or $6.")
+    text = prose.say(r"A $K^\star(B)$ of `$5`, $a < b$, $$c_1/c_2$$; it costs $5 or $6. [L](g.md#l)")
     page = page_alone(text)
     assert page.count("<math") == 3 and "<mi>K</mi>" in page and "mathjax/" not in page.lower()
     words = BeautifulSoup(page, "html.parser").find("body").get_text()
-    assert "it costs $5 or $6." in " ".join(words.split())
+    assert "it costs $5 or $6. L" in " ".join(words.split()) and ".md" not in page

@@ -92,7 +92,7 @@ def packed(
 def _choices(lines: pd.DataFrame) -> dict[str, list[dict]]:
     """The possible choices, with titles and colours."""
     methods = _ordered(lines.algorithm, charts.ALGORITHM_COLOURS)
-    prunings = _ordered(lines.pruning, charts.METHOD_COLOURS)
+    prunings = _ordered(lines.pruning, charts.PRUNING_COLOURS)
     levels = sorted(set(lines.sparsity))
     of_methods, of_levels = charts.ALGORITHM_COLOURS, charts.SPARSITY_COLOURS
     return {

@@ -104,12 +104,6 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
     return scaling.at_goals(trials)
 
 
-def parameters(name: str) -> int:
-    """Number of weights and biases that a workload's network trains."""
-    module = catalogue.workload(name).network()
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
-
-
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
     """Step times (batch_size, seconds) of a reader's own curve, from its searches, which ran one
     trial after another (`hardware.step_seconds`); None for any other network.

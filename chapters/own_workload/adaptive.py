@@ -114,6 +114,7 @@ class Plan:
             "batch_size": search.batch_size,
             "limit": search.max_steps or self.work.max_steps,
             "seconds": head["wall_s"] / len(table),
+            "placed": search.trials == 1,
         }
         table = table.assign(**about)
         if search.replicate >= FRESH:
@@ -215,7 +216,8 @@ class Plan:
             if ended or limit >= most or last.empty:
                 return
             better = last.nsmallest(max(2, racing // 2), "best_error").learning_rate
-            low, high, racing = better.min() / EDGE, better.max() * EDGE, len(better)
+            low, high = better.min() / EDGE, better.max() * EDGE
+            racing = max(2, len(better))
             limit = min(limit * LONGER, most)
 
     def bracket(self) -> Iterator[list[Search]]:
@@ -331,7 +333,7 @@ class Plan:
         """ln of the factor on the best rate at which few trainings miss the goal, and no trainings
         of the advised setting; and of those at the best rate, how many missed it and their number.
         """
-        placed = self.table[self.table.trial.eq(0) & (self.table.limit < self.work.max_steps)]
+        placed = self.table[self.table.placed & (self.table.limit < self.work.max_steps)]
         off = np.log(placed.learning_rate / self.surface().rates(placed.batch_size)[0])
         missed = {
             factor: placed.steps.isna()[(off - factor).abs() < APART]
@@ -345,7 +347,8 @@ class Plan:
     def minutes(self) -> float:
         """Minutes until the search ends, at the pace so far."""
         left = max(0.0, self.left()) + PROOFS[0]
-        return self.trials.seconds.sum() / 60 * left / self.runs()
+        seconds = pd.concat([self.trials, self.fresh]).seconds.sum()
+        return seconds / 60 * left / self.runs()
 
     def title(self, wave: list[Search]) -> str:
         """The progress of the search, as the title of the next wave's progress bar."""

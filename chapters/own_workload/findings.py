@@ -280,8 +280,9 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
     (fixed, per_example), _ = nnls(scaled, np.ones(len(timed)))
     shade = 0.0
     if plan:
-        powers = 2 ** np.arange(np.log2(counts.index.min()), np.log2(counts.index.max()) + 1)
-        sizes = np.union1d(np.setdiff1d(powers.astype(int), trials.batch_size), counts.index)
+        low, high = np.log2([counts.index.min(), counts.index.max()])
+        powers = 2 ** np.arange(math.ceil(low), math.floor(high) + 1)
+        sizes = np.union1d(np.setdiff1d(powers, trials.batch_size), counts.index)
         shade, *_ = plan.safe()
         rates = surface.rates(sizes) * math.exp(shade)
         rates = dict(zip(["learning_rate", "rate_low", "rate_high"], rates))
@@ -317,7 +318,7 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     sizes = joined([f"{size:,}" for size in lowest.index])
     said = f"goals: no trial met any; the best of {len(dense)} trials, at batch size {sizes}, "
     said += f"reached {_reached(work, lowest)}.{doubts} "
-    digit = 10.0 ** (math.floor(math.log10(lowest.max() or 1.0)) - 1)
+    digit = 10.0 ** (math.floor(math.log10(abs(lowest.max()) or 1.0)) - 1)
     easy = float(f"{math.ceil(lowest.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if work.facts and easy > work.facts.chance / EASY:
         same = f"answering all examples alike has error {work.facts.chance:.3g}"

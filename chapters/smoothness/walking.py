@@ -43,9 +43,9 @@ class Heard:
         self.last = None
 
     def gradients(self, w: Tensor, *batch) -> tuple[Tensor, Tensor, Tensor]:
-        losses, g, outputs = self.executor.gradients(w, *batch)
+        losses, g, alive = self.executor.gradients(w, *batch)
         self.last = g.clone()
-        return losses, g, outputs
+        return losses, g, alive
 
 
 class Anywhere:

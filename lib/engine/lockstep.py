@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import require
+from lib import BookError, require
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint, OutOfTime
 from lib.engine.flattening import Executor
 from lib.engine.training_state import Outcome, State, Trials
@@ -33,7 +33,7 @@ from lib.engine.validation import Validation
 from lib.engine.vocabulary import LOSSES, last_check, next_check
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Method
-from lib.own import OwnError, raised
+from lib.own import raised
 from lib.workloads.datasets import Split
 
 LOG = logging.getLogger("lib.training")  # progress of a search, which its bar shows
@@ -64,13 +64,13 @@ class TrialError(RuntimeError):
 
 @contextlib.contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Within the block, turn exceptions into TrialError or OwnError that begins with `where`."""
+    """Within the block, turn exceptions into TrialError or BookError that begins with `where`."""
     try:
         yield
     except OutOfTime:
         raise
-    except OwnError as error:
-        raise OwnError(f"{where}: {error}") from error
+    except BookError as error:
+        raise type(error)(f"{where}: {error}") from error
     except Exception as error:
         raise TrialError(f"{where}: {raised(error)}") from error
 

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from lib import require
 from lib.engine.flattening import Executor, cast, layers, outputs
-from lib.engine.vocabulary import METHODS
+from lib.engine.vocabulary import PRUNINGS
 from lib.workloads.tasks import TASKS, Task
 
 PASS_BATCH = 100  # batch size with which Lee et al. (2021) sum gradients over the training set
@@ -81,7 +82,7 @@ def scores(
         ones = "another method for inputs that are indices"
         require(x.is_floating_point(), "pruning", method, ones)
         return synflow(executor.module, w, x[:1].double(), sparsity)
-    require(method == "connection-sensitivity", "pruning", method, METHODS)
+    require(method == "connection-sensitivity", "pruning", method, PRUNINGS)
     total = torch.zeros_like(w)
     for batch in zip(x.split(PASS_BATCH), y.split(PASS_BATCH), strict=True):
         total += executor.gradients(w[None], *batch)[1][0]
@@ -110,7 +111,8 @@ def grasp(
     temperature: divides the outputs before the loss.
     """
     w = w.detach().clone().requires_grad_()
-    loss = task.loss(outputs(module, w, x) / temperature, y)
+    with sdpa_kernel(SDPBackend.MATH):  # which has second derivatives
+        loss = task.loss(outputs(module, w, x) / temperature, y)
     (g,) = torch.autograd.grad(loss, w, create_graph=True)
     (hg,) = torch.autograd.grad(g @ g.detach(), w)
     return w.detach() * hg

@@ -10,9 +10,9 @@ RUNGS = ("goals", "losses")  # of a race, `lib.engine.lockstep`
 # Training losses, nats: from 4 to 0.25, a factor of √2 apart
 LOSSES = tuple(2 ** (j / 2) for j in range(4, -5, -1))
 CHECKS = ("geometric", "every-100", "every-16", "every-4", "every-1")
-# Of pruning, `lib.engine.pruning`.
-METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "grasp-200", "synflow")
-OF_ANY = METHODS[:3]  # those for any module and loss, `lib.engine.trainings`
+# Ways of pruning, `lib.engine.pruning`.
+PRUNINGS = ("connection-sensitivity", "random", "magnitude", "grasp", "grasp-200", "synflow")
+OF_ANY = PRUNINGS[:3]  # those for any module and loss, `lib.engine.trainings`
 
 
 def next_check(step: int, checks: str) -> int:

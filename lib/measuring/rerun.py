@@ -159,7 +159,7 @@ class MomentumSearch:
     def trials(self) -> Trials:
         """The search's trials before their first step."""
         search, scored = self.search, "connection-sensitivity"
-        seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
+        seeds = one_search.seeds(search)
         fresh = [flattening.flatten(models.initialise(self.network(), seed)) for seed in seeds]
         w, mask = torch.stack(fresh), None
         self.prepare(w)

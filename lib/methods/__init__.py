@@ -55,7 +55,7 @@ def method(name: str) -> Method:
         from lib.methods import own_method  # imports PyTorch, which is slow
 
         return own_method.load(name)
-    if optimisers.is_class(name):
+    if isinstance(name, str) and name.startswith(optimisers.PREFIX):
         return optimisers.named(name)
     plain = name.removesuffix(variants.SUFFIX) if isinstance(name, str) else name
     allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"

@@ -109,6 +109,7 @@ class Optimiser:
         allowed = [name for name in classes if name not in APART]
         words = f"a class of torch.optim: {', '.join(allowed)}"
         require(self.kind in allowed, "kind", self.kind, words)
+        require("lr" not in self.fixed, "fixed", self.fixed, "without lr, which is tuned")
         # The class itself refuses wrong names and values of arguments
         try:
             for place in PLACES:
@@ -154,11 +155,6 @@ class Optimiser:
         import torch
 
         return getattr(torch.optim, self.kind)(parameters, **self.fixed, **drawn)
-
-
-def is_class(name: object) -> bool:
-    """Whether the name of a training method is that of a class of torch.optim."""
-    return isinstance(name, str) and name.startswith(PREFIX)
 
 
 @functools.lru_cache(maxsize=256)

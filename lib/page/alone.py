@@ -14,7 +14,7 @@ from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from nbconvert.preprocessors import Preprocessor
 
-CHAPTER = r"(?:chapters/)?\w+\.(?:ipynb|html)(?:#[^)\"]*)?"
+CHAPTER = r"(?:chapters/)?\w+\.(?:ipynb|html|md)(?:#[^)\"]*)?"
 SHOWN = {"text/markdown", "text/html"}
 # In Markdown and in HTML
 LINK = re.compile(

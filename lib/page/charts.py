@@ -43,7 +43,7 @@ RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
 # For data sets, by size; text last
 SHAPES = dict(zip(DATA_SETS.values(), ("circle", "square", "triangle-up", "diamond", "cross")))
-METHOD_COLOURS = {
+PRUNING_COLOURS = {
     "connection-sensitivity": RED,
     "grasp": PURPLE,
     "grasp-200": GREEN,
@@ -101,9 +101,9 @@ def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     return by_name("algorithm", colours, columns, 4, labelExpr=label)
 
 
-def by_method(names: list[str]) -> alt.Color:
+def by_pruning(names: list[str]) -> alt.Color:
     """Colour per method of pruning."""
-    colours = {name: colour for name, colour in METHOD_COLOURS.items() if name in names}
+    colours = {name: colour for name, colour in PRUNING_COLOURS.items() if name in names}
     label = f"{json.dumps(NAMES)}[datum.label] || datum.label"
     return by_name("method", colours, 1, 3, labelExpr=label)
 

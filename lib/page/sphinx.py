@@ -119,8 +119,10 @@ def _look(app, config) -> None:
 
 
 def digest() -> str:
-    """Digest of what pages depend on besides their source: lib/, data/ and code beside chapters."""
-    text = hashlib.sha256()
+    """Digest of what pages depend on besides their source: lib/, data/, code beside chapters, and
+    the book's settings.
+    """
+    text = hashlib.sha256((ROOT / "_config.yml").read_bytes())
     for top in ("lib", "data", "chapters"):
         for file in sorted((ROOT / top).rglob("*")):
             if file.suffix in SHOWN:

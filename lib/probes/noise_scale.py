@@ -19,6 +19,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lib.engine.flattening import outputs
 from lib.engine.sequential import SequentialExecutor
@@ -184,12 +185,15 @@ def path_lipschitz(
 def hessian_product(
     module: nn.Module, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
 ) -> Callable[[Tensor], Tensor]:
-    """v [P] -> H v [P] for the mean cross-entropy of `module` at w [P] on x [N, ...], y [N].
+    """v [P] -> H v [P] for the mean cross-entropy of `module` at w [P] on x [N, ...], y [N];
+    of texts at every token.
 
     With a mask [P], the Hessian of the weights that it keeps.
     """
     w, left = w.detach().clone().requires_grad_(), 1 if mask is None else mask
-    (g,) = torch.autograd.grad(F.cross_entropy(outputs(module, w, x), y), w, create_graph=True)
+    with sdpa_kernel(SDPBackend.MATH):  # which has second derivatives
+        scores = outputs(module, w, x).flatten(0, -2)
+    (g,) = torch.autograd.grad(F.cross_entropy(scores, y.flatten()), w, create_graph=True)
     return lambda v: torch.autograd.grad(g, w, v * left, retain_graph=True)[0] * left
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from lib import require
-from lib.engine.vocabulary import CHECKS, METHODS, OF_ANY, RUNGS
+from lib.engine.vocabulary import CHECKS, OF_ANY, PRUNINGS, RUNGS
 from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages import Messages
 from lib.methods import MethodName, method, spaces, variants
@@ -55,7 +55,7 @@ class Search:
     batch_size: int
     algorithm: MethodName = "momentum"
     sparsity: PART = 0.0
-    pruning: Literal[*METHODS] = "connection-sensitivity"
+    pruning: Literal[*PRUNINGS] = "connection-sensitivity"
     trials: TRIALS = 100
     replicate: NUMBER = 0
     stop: Literal["goal", "budget"] = "goal"
@@ -84,7 +84,9 @@ class Search:
                 value, default = getattr(self, name), self.__dataclass_fields__[name].default
                 require(value == default, name, value, f"{default!r} {why}")
         plain = self.method.gradient is None and self.method.evaluated is None
+        plain = plain and not self.work.decay
         allowed = "one that uses plain gradients, such as momentum or torch.optim:AdamW"
+        allowed += ", and of the book where rates decay"
         require(plain or not self.alone, "algorithm", self.algorithm, allowed)
         if self.space is not None:
             spaces.intervals(self.space, self.algorithm, self.work.decay)

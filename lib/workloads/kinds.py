@@ -161,7 +161,7 @@ READY = {
     "auc": Metric(auc, "AUC", 1.0, whole=True, constant=lambda y: 0.5),
     "r2": Metric(r2, "R²", 1.0, whole=True, constant=lambda y: 0.0),
     "mae": Metric(
-        mae, "mean absolute error", None, True, lambda y: mae(0 * y + y.double().mean(0), y)
+        mae, "mean absolute error", None, True, lambda y: mae(y.median(0).values.expand_as(y), y)
     ),
 }
 
@@ -199,6 +199,8 @@ def classifies(training: Training) -> bool:
         pair = isinstance(data, tuple) and len(data) == 2
         if not pair or data[1].dtype != torch.int64 or data[1].dim() != 1:
             return False
+        if IGNORED in data[1]:  # the engine counts every example
+            return False
     metrics = (None, *METRICS.values(), READY["accuracy"])
     return training.loss == "classification" and training.metric in metrics
 
@@ -218,6 +220,8 @@ def fit(training: Training, batch: object, floats: bool = False) -> object:
     """
 
     def fitted(x: Tensor) -> Tensor:
+        if x is y and training.loss == "multi-label":
+            return x.float()
         if x is y:
             return _labels(x) if training.loss in METRICS.values() else x
         if floats and is_integer(x):

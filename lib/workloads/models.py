@@ -270,4 +270,4 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
 
 def parameter_count(module: nn.Module) -> int:
     """Number of trainable scalars: weights and biases."""
-    return sum(p.numel() for p in module.parameters())
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)
