@@ -129,7 +129,6 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     names |= {(DILOCO, n): f"{n} replica{'s' * (n > 1)}" for n in measured.REPLICAS}
     dense = rows[(rows.way != SPARSE) & (rows.local_steps != RARELY)]
     points = replicates.by_size(dense, "steps", by=("way", "replicas", "local_steps"))
-    points = points.rename(columns={"steps_low": "low", "steps_high": "high"})
     points["line"] = [names[key] for key in zip(points.way, points.replicas)]
     points["round"] = points.local_steps.map("rounds of {} steps".format)
     colour = charts.by_name("line", dict(zip(names.values(), COLOURS)), 2)

@@ -102,8 +102,8 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     single searches.
     """
     rows = replicates.by_size(good, "timescale", by=("algorithm",))
-    rows["low"] = rows.timescale_low.clip(lower=good.timescale.min() / 3)
-    rows["high"] = rows.timescale_high.clip(upper=good.timescale.max() * 3)
+    rows["low"] = rows.low.clip(lower=good.timescale.min() / 3)
+    rows["high"] = rows.high.clip(upper=good.timescale.max() * 3)
     rows["method"] = rows.algorithm.map(named)
     scale = charts.log(14, base=10)
     axis = alt.Axis(format="~g", values=charts.DECADES)

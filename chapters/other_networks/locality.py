@@ -111,7 +111,6 @@ def table(searches: pd.DataFrame) -> pd.DataFrame:
 def chart(met: pd.DataFrame) -> alt.LayerChart:
     """Participation against batch size for both kinds of inputs; faint points: single searches."""
     means = replicates.by_size(met, "participation", by=("gain",))
-    means = means.rename(columns={"participation_low": "low", "participation_high": "high"})
     points = pd.concat([means, met])
     points["inputs"] = points.gain.map(INPUTS)
     colour = charts.by_name(

@@ -94,7 +94,6 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     """Steps against batch size, one line for rectifiers and one per number of time steps."""
     dense = pd.concat(met(rows, time) for time in NAMES)
     points = replicates.by_size(dense, "steps", by=("time",))
-    points = points.rename(columns={"steps_low": "low", "steps_high": "high"})
     points["network"] = points.time.map(NAMES)
     colours = dict(zip(NAMES.values(), (charts.BLUE, charts.ORANGE, charts.PURPLE)))
     ends = [points.steps.min() / 1.6, points.steps.max() * 1.6]

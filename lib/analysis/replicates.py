@@ -43,11 +43,12 @@ def over(above: pd.DataFrame, below: pd.DataFrame, value: str) -> Effect | None:
 
 
 def by_size(rows: pd.DataFrame, value: str, by: tuple) -> pd.DataFrame:
-    """batch_size, searches, and a column's geometric mean with value_low and value_high; a row per
-    batch size and values of the columns `by`, which come first.
+    """batch_size, searches, and a column's geometric mean with low and high; a row per batch size
+    and values of the columns `by`, which come first.
     """
-    names, table = [f"{value}{end}" for end in ("", "_low", "_high")], []
+    names, table = [value, "low", "high"], []
     for key, part in rows.groupby([*by, "batch_size"]):
         row = {**dict(zip((*by, "batch_size"), key)), "searches": len(part)}
-        table.append(row | scaling.mean_of(np.log(part[value])).row(value))
+        means = scaling.mean_of(np.log(part[value])).row().values()
+        table.append(row | dict(zip(names, means)))
     return pd.DataFrame(table, columns=[*by, "batch_size", "searches", *names])
