@@ -679,6 +679,7 @@ def test_what_is_removed_stays_removed(write, method):
         ({"algorithm": "torch.optim:AdamW(eps=1e-8"}, "form: 'AdamW.eps=1e-8' is not allowed"),
         ({"algorithm": "torch.optim:AdamW(lr=1,lr=2)"}, "argument: 'lr' is not .* set once"),
         ({"workload": "cifar-10-resnet-8", "algorithm": "torch.optim:AdamW"}, "where rates decay"),
+        ({"algorithm": "torch.optim:LBFGS"}, "kind: 'LBFGS' is not allowed; it must be a class"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused_with_what_to_do(write, fields, message):

@@ -119,8 +119,7 @@ def test_with_the_transposed_weights_feedback_alignment_is_backpropagation(setti
 
 
 def test_other_networks_are_refused_by_name():
-    refused = r"step 1: model: 'Sequential' is not allowed; it must be a network of linear layers"
-    with pytest.raises(BookError, match=refused):
+    with pytest.raises(BookError, match="step 1: model: 'Sequential' is not .* linear layers"):
         one_search.train_search(Search("digits-cnn", 64, "lra", trials=2, max_steps=2))
 
 

@@ -195,7 +195,7 @@ def measured_again() -> dict[str, int]:
 
     rows = replays.every().dropna(subset=["recorded", "again"], how="all")
     where = rows.workload.str.startswith("digits").map({True: "on_digits", False: "on_images"})
-    same = rows.equal_result.groupby(where).agg(["size", "sum"]).astype(int)
+    same = rows.equal_result.groupby(where).agg(["size", "sum"])
     return same["size"].to_dict() | same["sum"].add_prefix("same_").to_dict()
 
 

@@ -84,10 +84,10 @@ class Search:
                 value, default = getattr(self, name), self.__dataclass_fields__[name].default
                 require(value == default, name, value, f"{default!r} {why}")
         plain = self.method.gradient is None and self.method.evaluated is None
-        plain = plain and not self.work.decay
         allowed = "one that uses plain gradients, such as momentum or torch.optim:AdamW"
-        allowed += ", and of the book where rates decay"
         require(plain or not self.alone, "algorithm", self.algorithm, allowed)
+        decays = self.alone and self.work.decay
+        require(not decays, "algorithm", self.algorithm, "of the book where rates decay")
         if self.space is not None:
             spaces.intervals(self.space, self.algorithm, self.work.decay)
 
